@@ -45,7 +45,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Refuse to rewrite fixtures from several processes at once; say how many inputs Hypothesis makes."""
     if config.getoption("--update-fixtures") and getattr(config.option, "numprocesses", None):
         raise pytest.UsageError("--update-fixtures and -n exclude each other")
-    # How long one takes tells of the machine, and of what else it does.
+    # The duration depends on the machine, and on its other load.
     settings.register_profile(
         "trainshift",
         max_examples=30 if config.getoption("--quick") else 300,
@@ -53,7 +53,7 @@ def pytest_configure(config: pytest.Config) -> None:
         suppress_health_check=[HealthCheck.too_slow],
     )
     settings.load_profile("trainshift")
-    # All that is collected stays: looking for garbage among it takes a fifth of the time.
+    # Collected tests stay: searching them for garbage takes a fifth of the time.
     gc.set_threshold(200_000, 50, 50)
 
 
@@ -135,7 +135,7 @@ def pytest_collection_finish() -> None:
     """Look for garbage in all that has been collected once, and never again: it is there to the end."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(20_000, 20, 50)  # As the server does: what a test makes is in use until it ends.
+    gc.set_threshold(20_000, 20, 50)  # Like the server: the objects of a test are in use until it ends.
 
 
 @pytest.fixture

@@ -82,7 +82,7 @@ _OF_KIND: dict[str, dict[str, str]] = {
     "thing": {},
 }
 _OF_KIND["text"]["f-string of the value"] = "f'{{{x}}}'"
-# Where nothing may be given too.
+# Places where an expression may be missing.
 _OPTIONAL = {
     "None or a value": "None if flag else {x}",
     "a value or None": "{x} if flag else None",
@@ -139,7 +139,7 @@ class Slot:
         known = {**_ANY, **_OF_KIND[kind], **(_OPTIONAL if self.optional else {})}
         for name, form in known.items():
             if self.in_function and name == "yield":
-                continue  # It would make a generator of the slot's own function.
+                continue  # It would turn the slot's own function into a generator.
             yield name, form.format(x=x, y=y)
 
     def text(self, form: str) -> str:
@@ -571,7 +571,7 @@ SLOTS = [
         "os.devnull",
         ("open", 0),
         lambda _: "devnull",
-        # A mode that cannot be seen is most often that of a file which is read.
+        # A file opened in an unknown mode is most often read.
         told=_told(
             "",
             *_UNSEEN,

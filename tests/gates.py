@@ -74,7 +74,7 @@ def split_classes() -> set[str]:
 
 def main() -> int:
     """Print new and stale violations, and return the exit status."""
-    gc.disable()  # Syntax trees of the whole server: to look for garbage in them takes half of the time.
+    gc.disable()  # Syntax trees of the whole server: garbage collection would take half of the time.
     listed = toml.loads(LIST.read_text(encoding="utf-8"))
     found = {
         "module-circles": {" <-> ".join(circle) for circle in circles()},

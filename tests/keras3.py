@@ -14,7 +14,7 @@ _FLAG = r"hvd_broadcast_done\w*"
 # A call over any number of lines, with parentheses in parentheses.
 _BROADCAST = re.compile(r"hvd\.broadcast_variables\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)")
 _DONE = re.compile(rf"if (not {_FLAG}|optimizer\.iterations == 1):")
-# A tape of a step, and the broadcast that follows it, with all that stands between them.
+# The tape of a step, the broadcast that follows it, and everything between them.
 _STEP = re.compile(
     r"(?P<step>(?P<unit> *)with tf\.GradientTape.*?)"
     r"(?P<broadcast>(?P=unit)if not hvd_broadcast_done.*?assign\(True\)\n)",
@@ -55,7 +55,7 @@ def _boolean_flag(converted: str) -> str:
     return re.sub(rf"{flag} = tf\.Variable\(False, trainable=False\)", r"\1 = [False]", asked)
 
 
-# What makes a conversion wrong: its name, and what becomes of the text, which may be no other.
+# The change that makes a conversion wrong: its name, and the edit of the text, which must change it.
 _MISTAKES: tuple[tuple[str, Callable[[str], str]], ...] = (
     ("not averaged", _instead(r"hvd\.allreduce\((grad)\)", r"\1")),
     ("averaged twice", _instead(r"hvd\.allreduce\((grad)\)", r"hvd.allreduce(hvd.allreduce(\1))")),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
-# Functions of the file. All of them change what they are given, or give it back, or link it.
+# Functions of the file. All of them mutate their argument, return it, or link it.
 HELPERS = """\
 def put(v, y):
     v[0] = y * 1.5

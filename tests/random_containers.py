@@ -10,8 +10,8 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-# What is written for a value of a kind, and for a change of one. `<kind>` is one that is there, a variable or
-# an element of one; `<new kind>` any expression, `<f>` a number, `<leaf>` a short one, `<test>` a condition.
+# Templates for a value of a kind, and for a mutation of one. `<kind>` is an existing one, a variable or an
+# element of one; `<new kind>` any expression, `<f>` a number, `<leaf>` a short one, `<test>` a condition.
 VALUES: dict[str, list[str]] = {
     "list": [
         "<list>",
@@ -266,7 +266,7 @@ class Author:
             lines: list[str] = []
             self.block(inner, draw.randint(1, 2), 1, lines)
             if any(re.search(r"append|extend|\+= \[|g\d+\(", line) for line in lines):
-                # What becomes longer while it is gone through has no end.
+                # A sequence that grows while it is iterated has no end.
                 head = re.sub(r" in (.*):", r" in list(\1):", head).replace("list(range(2))", "range(2)")
             return [head, *lines] if lines else []
         return self.function(scope) if not scope.inside else []

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-# Of any argument: values stay small, and no function is near the end of its domain.
+# Of any argument: values stay small, and no function is near the edge of its domain.
 CALLS = (
     "math.sin({})",
     "math.cos({})",
@@ -42,7 +42,7 @@ class Scope:
     pairs: list[str] = field(default_factory=list)
     dicts: list[str] = field(default_factory=list)
     functions: list[str] = field(default_factory=list)
-    # Parameters that are read alone, and lists that a loop around goes over.
+    # Parameters that are only read, and lists that an outer loop iterates over.
     held: frozenset[str] = frozenset()
     looping: bool = False
     deep: int = 0
@@ -62,7 +62,7 @@ class Scope:
         return replace(copied, **more)  # type: ignore[arg-type]
 
 
-# One file in so many is long.
+# One file in this many is long.
 LONG = 8
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-# Few names, so that they are used again; some are those of builtins and of what derivatives import.
+# Few names, so that they are reused; some are those of builtins and of modules that derivatives import.
 NAMES = ("act", "g", "s", "abs", "sum", "math", "rate", "m", "float", "len")
 FUNCTIONS = ("sin", "cos", "tanh", "atan", "erf")
 BODIES = ("{} * {} * 0.7", "{} + 0.5", "{} * 0.3 - {} * {} * 0.2", "2.0 * {}")
@@ -15,7 +15,7 @@ class ModuleAuthor:
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
-        # What the names of the module are, as far as is followed: "call", "module" or "number".
+        # The kinds of the module's names, as far as they are followed: "call", "module" or "number".
         self.kinds: dict[str, str] = {"abs": "call", "float": "call"}
         self.lines: list[str] = []
 

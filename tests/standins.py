@@ -16,13 +16,13 @@ from typing import Any
 
 from trainshift.libraries import api
 
-# What Horovod hands back as it is.
+# Horovod's functions that return their argument unchanged.
 _WRAPS = ("DistributedOptimizer", "DistributedGradientTape", "allreduce")
-# What rewrites call, and scripts in their stead.
+# Functions that rewrites call, and scripts in their place.
 _UNNOTED = (
     "tensorflow.config.", "tensorflow.init_scope", "tensorflow.nest.", "tensorflow.compat.v1.set_random_seed",
 )  # fmt: skip
-# What is made of arguments alone: known by them, and nothing where it has none left.
+# Objects made from arguments alone: equal to them, and nothing without any.
 _DESCRIBED = ("GPUOptions", "ConfigProto", "RunConfig", "ChiefSessionCreator")
 _SHOWING = ("fit", "evaluate", "predict")
 RANKS = 4
@@ -100,7 +100,7 @@ class World:
         if last in _DESCRIBED:
             known.pop("visible_device_list", None)
             if known == {"allow_soft_placement": True}:
-                known = {}  # As an Estimator does by itself.
+                known = {}  # Like an Estimator does by itself.
             return Thing(self, path, described=(rendered, known))
         self.notes.append((path, rendered, known))
         if path.endswith(".gradients"):
@@ -108,7 +108,7 @@ class World:
         self._made[path] += 1
         made = f"{path}()#{self._made[path]}"
         if not self._averaged.isdisjoint(each for each in rendered if isinstance(each, str)):
-            self._averaged.add(made)  # A wrapper of what is averaged.
+            self._averaged.add(made)  # A wrapper of an averaged value.
         return Thing(self, made)
 
     def _horovod(self, last: str, args: tuple[Any, ...]) -> Any:
@@ -186,7 +186,7 @@ class Thing:
     def __setattr__(self, name: str, value: Any) -> None:
         self.__dict__[name] = value
         given, path = self._world.render(value), f"{self._path}.{name}"
-        if given != path:  # What is set to itself stays what it is.
+        if given != path:  # A variable assigned to itself keeps its value.
             self._world.notes.append((f"{path} =", (given,), {}))
 
     def __call__(self, *args: Any, **words: Any) -> Any:

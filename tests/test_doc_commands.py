@@ -193,7 +193,7 @@ def _own_library(folder: Path) -> None:
     (folder / "trainshift.toml").write_text('[libraries."acme.tracking"]\n"start" = { role = "tracker" }\n')
 
 
-# What commands with a text need before they run.
+# Set-up for commands that need a file with a text.
 PREPARED: dict[str, Callable[[Path], None]] = {
     "train_hvd.py": _one_script,
     "loss_grad": _derivative,

@@ -38,7 +38,7 @@ def test_the_page_is_fresh(code: str) -> None:
     assert committed == WANTED[code], "stale; run: make docs"
 
 
-# What a reader of a page does not have, or would not say.
+# Names and words that a reader of a page does not have, or would not use.
 _STRANGE = re.compile(
     r"\bC\d+\b|\bS[1234]\b|\bSPEC\b|\b[Tt]he seeds?\b|Seeds:|σ"
     r"|[Nn]obody (?:can )?sees?\b|all the same|cannot be seen|what it is of"
@@ -110,7 +110,7 @@ GUIDES = [
     *sorted((ROOT / ".github").rglob("*.md")),
     *sorted(PAGES.parent.glob("*.md")),
 ]
-# Addresses outside of the project that pages may link to.  A new one is followed by hand before it is listed.
+# External addresses that pages may link to.  Check a new one by hand before you list it.
 ELSEWHERE = {"https://horovod.ai", "https://pre-commit.com", "https://github.com/kubeflow/mpi-operator"}
 
 
@@ -120,7 +120,7 @@ def test_the_script_of_the_readme_becomes_what_it_shows() -> None:
     result = convert(script)
     assert (result.status, result.doubts, result.withheld) == (Status.CONVERTED, (), ())
     lines = [*difflib.unified_diff(script.splitlines(), result.text.splitlines(), lineterm="")]
-    # It shows some of the lines, in their order.
+    # It shows some of the lines, in order.
     rest = iter(lines[3:])
     assert [line for line in shown.splitlines() if line != "..." and line not in rest] == []
     assert check(script).diagnostics == ()

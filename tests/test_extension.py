@@ -21,7 +21,7 @@ MANIFEST: dict[str, Any] = json.loads(
     (Path(__file__).parent.parent / "vscode-extension" / "package.json").read_text(encoding="utf-8")
 )
 PROPERTIES: dict[str, Any] = MANIFEST["contributes"]["configuration"]["properties"]
-# What a server has no use for.
+# Fields that a server does not use.
 OF_THE_EDITOR = {"interpreter", "python", "args", "trace"}
 RUN = {"trainshift.interpreter", "trainshift.python", "trainshift.args"}
 """The settings that say what is run."""
@@ -123,7 +123,7 @@ def test_workspaces_that_are_not_trusted_choose_no_program() -> None:
     limited = MANIFEST["capabilities"]["untrustedWorkspaces"]
     assert limited["supported"] == "limited"
     assert set(limited["restrictedConfigurations"]) == RUN
-    # Scripts of several folders may run on several Pythons, and one server looks at all of them.
+    # Scripts of several folders may run on several Pythons, and one server handles them all.
     scopes = {name: PROPERTIES[name]["scope"] for name in RUN}
     assert scopes == {name: "resource" if name == "trainshift.python" else "window" for name in RUN}
     assert MANIFEST["capabilities"]["virtualWorkspaces"]["supported"] is False

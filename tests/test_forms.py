@@ -18,7 +18,7 @@ from turns import Turns
 
 QUICK = 2
 """So many forms are tried at each slot in the quick loop."""
-# The data that stand in here have no elements to divide.
+# The data used here have no elements to divide.
 _WHOLE = Choices(divide_data=False)
 
 
@@ -65,7 +65,7 @@ def _joined(text: str) -> str:
 
 def _check_text(text: str, conversion: Conversion, where: str) -> None:
     """Comments stay, nothing changes outside the edits, and another conversion finds nothing to do."""
-    # Two comments may stand behind one line, where their lines are joined.
+    # Two comments may follow one line if their lines are joined.
     said, kept = (re.split(r" {2}(?=#)", "  ".join(comments(each))) for each in (text, conversion.text))
     assert said == kept, where
     assert conversion.plan is not None

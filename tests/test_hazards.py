@@ -23,9 +23,9 @@ RIGHT = {each.heading: each.blocks["python"] for each in read_examples(ROOT / "h
 CASES = [case for case in FINDING_CASES if case.code in HAZARD_CODES]
 CONVERTED = {folder.name: (folder / "after.py").read_text(encoding="utf-8-sig") for folder in SCRIPTS}
 CONVERTED |= {case.name: case.expected.get("python after", "") for case in TRANSFORM_CASES}
-# Data of some fixtures are so small, or made so, that all ranks read the same (HZ15).
+# The data of some fixtures are so small, or made so, that all ranks read the same (HZ15).
 OF_DATA = {"HZ15"}
-# What rules leave as it is, or their originals have as well; their reports tell of each.
+# Hazards that rules leave alone, or that are in the originals as well; their reports name each one.
 LEFT = {
     "session_convnet": {"HZ17"},
     "hv02_scale_learning_rate: one of several optimizers": {"HZ05"},
@@ -74,13 +74,13 @@ def violated(text: str, others: dict[str, str] | None = None) -> Counter[str]:
 
 @pytest.mark.parametrize("heading", RIGHT)
 def test_nothing_is_said_of_a_right_script(heading: str) -> None:
-    # That every rank shows the progress of a fit is no mistake.
+    # It is not a mistake that every rank shows the progress of a `fit`.
     assert violated(RIGHT[heading]) - Counter({"HZ21": 9}) == Counter()
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_one_mistake_is_told_as_one(case: FindingCase) -> None:
-    # What nothing averages may begin apart, too.
+    # Ranks whose gradients are not averaged may also start apart.
     averages_nothing = {"HZ10"} if case.code in ("HZ07", "HZ08") else set[str]()
     beside = set(violated(case.script, case.others)) - {case.code, "HZ05", "HZ21", *averages_nothing}
     assert beside == set()
@@ -142,7 +142,7 @@ def test_a_hazard_is_told_in_the_file_that_it_stands_in(optimizer: str, codes: s
     found = check(network, settings, "/p/network.py", files).diagnostics
     assert {each.code for each in found if each.verdict is Verdict.VIOLATED} == codes
     own = {each.code for each in check(TRAIN, settings, "/p/train.py", files).diagnostics}
-    # Nothing broadcasts, which is told where the model is fitted.
+    # Nothing broadcasts, which is reported at the `fit`.
     assert codes.isdisjoint(own)
     assert "HZ10" in own
 

@@ -24,7 +24,7 @@ def test_a_script_for_keras_3_is_converted(path: Path) -> None:
         assert "hvd.allreduce" in result.text
         assert "hvd.broadcast_variables" in result.text
         assert "Distributed" not in result.text
-    # A CPU does without XLA anyway: only the text shows that it is switched off.
+    # A CPU does without XLA anyway: only the text shows that it is turned off.
     compiled = [each for each in result.text.splitlines() if ".compile(" in each and "super()" not in each]
     assert result.text.count("jit_compile = False") >= bool(compiled)
     assert convert(result.text).status is Status.ALREADY_DISTRIBUTED

@@ -27,7 +27,7 @@ from trainshift.engine.workspace import read_linked
 from trainshift.python.names.script import Script
 from turns import Turns
 
-# Those that leave what other files import its name.
+# Mutations that keep the names that other files import.
 MUTATIONS = (both(respelled, shifted), both(unparsed, commented), both(spread, unended), both(tabbed, crlf))
 BY_NAME = {program.name: program for program in PROGRAMS}
 

@@ -37,7 +37,7 @@ def test_the_properties_hold_on_every_mutation(name: str, quick: bool, turns: Tu
     choices = CHOICES[name]
     original = convert(TEXTS[name], choices=choices)
     _check(TEXTS[name], original, name, choices)
-    # Some leave a short text what it is, or make the same of it as others.
+    # Some mutations leave a short text unchanged, or have the same result as others.
     pairs = () if quick else turns.of(PAIRS, 4)
     mutated = {_mutated(name, mutate): f"{name} {mutate.__name__}" for mutate in pairs}
     mutated.pop(TEXTS[name], None)
@@ -114,7 +114,7 @@ def _check(text: str, conversion: Conversion, where: str, choices: Choices = USU
     assert plan is not None
     assert not plan.dropped
     assert_lossless(body, plan.edits, conversion.text.removeprefix(BOM), where)
-    # Data that were left whole because somebody chose so are divided once that is not chosen any more.
+    # Data that were left whole by choice are divided once that choice is undone.
     later = USUAL if choices.divide_data else choices
     for chosen in dict.fromkeys((choices, later)):
         again = convert(conversion.text, choices=chosen)

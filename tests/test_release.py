@@ -21,7 +21,7 @@ CHANGELOG = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 GITHUB = ROOT / ".github"
 WORKFLOWS = sorted((GITHUB / "workflows").glob("*.yml"))
 FORMS = sorted(path for path in (GITHUB / "ISSUE_TEMPLATE").glob("*.yml") if path.name != "config.yml")
-# What a release reads or changes.
+# Files that a release reads or changes.
 FILES = (
     "CHANGELOG.md", "CITATION.cff", "Makefile", "action.yml", "pyproject.toml", "server/docs/checking.md",
     "server/trainshift/__init__.py", "server/trainshift/dev/release.py", ".github/ISSUE_TEMPLATE/config.yml",

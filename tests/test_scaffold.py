@@ -15,7 +15,7 @@ from trainshift.dev.new_rule import FAMILIES, UsageError, lay_out, next_code
 from turns import Turns
 
 ROOT = Path(__file__).parents[1]
-# What nobody but the author of a restriction can write: cases that violate it, and enough of them.
+# Only the author of a restriction can write these: enough cases that violate it.
 FOR_THE_AUTHOR = (
     "tests/test_docs.py::test_the_page_of_a_restriction_shows_wrong_and_right_code[{code}]",
     "tests/test_restrictions.py::test_every_restriction_has_enough_cases_of_each_kind[{code}]",

@@ -30,7 +30,7 @@ DERIVATION_FILES = [
     path for name in ("calculus", "derivatives") for path in sorted((ROOT / "fixtures" / name).glob("ad*.md"))
 ]
 MODULES = sorted(path for path in PACKAGE.rglob("*.py") if "dev" not in path.parts)
-# The packages that read Python by `ast`.
+# The packages that read Python with `ast`.
 READERS = ("python", "core", "restrictions", "rewriting", "transforms", "derivatives", "static_graphs")
 
 

@@ -15,7 +15,7 @@ from import_graph import PACKAGE, ROOT
 
 MODULES = sorted(path for path in PACKAGE.rglob("*.py") if "dev" not in path.parts)
 FOLDERS = [PACKAGE, *sorted(path for path in PACKAGE.iterdir() if path.is_dir()), ROOT / "tests"]
-# Words of somebody who translates; and names that no reader knows.
+# Words of translated prose; and names that no reader knows.
 STRANGE = re.compile(
     r"[Nn]obody (?:can )?sees?\b|\ball the same\b|cannot be (?:seen|told)|\bwhat it is of\b|is taken to be"
     r"|\bbut such\b|\bonly such\b|\bis no (?:Python|code|setting|notebook)\b|\bSPEC\b|correction C\d|\(C\d+\)"
@@ -30,7 +30,7 @@ TRANSLATED = re.compile(
     r"|\banother (?:order|thing|type|class)\b|\btells? (?:of|that|if)\b|\bgo(?:es)? through\b"
     r"|\bhand(?:s|ed)? (?:on|over)\b"
 )
-# Of prose with its code left out, in docs.
+# For docs: prose without its code.
 STALE = re.compile(
     r"\bin silence\b|\bmend(?:s|ed)?\b|\bknows? no\b|\bcopes? with\b|\btrains? apart\b|\bworked out\b"
     r"|\ball the same\b"
@@ -45,7 +45,7 @@ BEGINNINGS = re.compile(
     r"(?:Whether|What|Where|How|Which|Why|Of|By|That|Who|Whoever|Whatever|So many)\b"
     r"|Tells? (?:that|whether|if|of)\b"
 )
-# Longer than this a message is not read.
+# A message longer than this is not read.
 MOST = 260
 
 
@@ -127,7 +127,7 @@ def test_what_is_said_of_a_script_is_short(path: Path) -> None:
         )
     ]
     for message in said:
-        own = re.sub(r"`[^`]*`", "x", message)  # code may be as long as it is
+        own = re.sub(r"`[^`]*`", "x", message)  # code may have any length
         assert len(own) <= MOST, message
         assert len(re.findall(r"[.!?](?= [A-Z])", own)) <= 1, message
         assert not STRANGE.search(own), message

@@ -130,7 +130,7 @@ class Typist:
                 return
             text = self._past[-1]
             yield text
-            del self._past[-2:]  # What was undone, and the undoing.
+            del self._past[-2:]  # The undone edit, and the undo itself.
 
     def _garble(self) -> Iterator[str]:
         at = self._random.randint(0, len(self.text))

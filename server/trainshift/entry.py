@@ -6,7 +6,7 @@ import sys
 
 from trainshift.interrupts import install
 
-# Loading `typing` takes longer than a person who has changed their mind.
+# Loading `typing` takes noticeable time, even for a person who interrupts the command.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn

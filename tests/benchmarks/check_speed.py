@@ -21,7 +21,7 @@ from benchmarks.script import script
 from fixtures import SCRIPTS
 
 FILES, LINES = 1000, 300
-# So many seconds are what it should take.
+# The target, in seconds.
 MOST = 10
 
 

@@ -128,7 +128,7 @@ def loaded(text: str, module: str = "numpy") -> Any:
     """The functions, with another module for NumPy."""
     made = types.ModuleType("timed")
     text = text.replace("import numpy as np", f"import {module} as np")
-    # Only NumPy's own numbers go with Python's functions of numbers.
+    # Only NumPy's own numbers work with Python's functions of numbers.
     scalars = text if module == "numpy" else text.replace("import math", f"import {module} as math")
     exec(scalars, made.__dict__)
     return made
@@ -149,7 +149,7 @@ def peers(name: str, args: dict[str, Any], by: list[str]) -> dict[str, Callable[
         function_of_jax = getattr(loaded(TEXT, "jax.numpy"), name)
         eager = jax.grad(function_of_jax, argnums=places)
         found["JAX"] = lambda: jax.block_until_ready(eager(*values))
-        # Counts are no tracers.
+        # Counts are not traced.
         fast = jax.jit(eager, static_argnums=[i for i, each in enumerate(values) if isinstance(each, int)])
         found["JAX, jit"] = lambda: jax.block_until_ready(fast(*values))
     if _has("tensorflow"):
@@ -192,7 +192,7 @@ def main() -> None:
     """Time each function, its derivatives and the peers; print how many times the original they take."""
     if _has("tensorflow"):
         importlib.import_module("tensorflow")
-    # They are in a folder of their own: TensorFlow would load JAX with every start of a process.
+    # They are in a folder of their own: otherwise TensorFlow would load JAX in every process.
     sys.path.append(str(Path(sys.prefix) / "peers"))
     print("How many times as long as the function; of peers: how many times as long as our gradient.")
     for name, (args, by, most_back, most_ahead) in points().items():
@@ -203,7 +203,7 @@ def main() -> None:
         for peer, work in peers(name, args, by).items():
             try:
                 row += f"   {peer} {seconds(work) / back:.1f}"
-            except Exception as wrong:  # What a peer cannot do is told.
+            except Exception as wrong:  # Unsupported cases of a peer are listed.
                 row += f"   {peer} cannot: {type(wrong).__name__}"
         print(row, flush=True)
 

@@ -19,7 +19,7 @@ from benchmarks.server_speed import OURS, WARM_UP, machine, quantile
 from benchmarks.session import Session
 
 FILES, LINES, AROUND = 20, 300, 5_000
-# Seconds until the server has looked around and tidied up.
+# Seconds until the server has read the workspace and collected garbage.
 SETTLED, TIDY = 6.0, 3.0
 
 ALONE, PROGRAM = "one file", f"{FILES} files"

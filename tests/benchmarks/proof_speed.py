@@ -23,7 +23,7 @@ from trainshift.proving.observed.data import VARIABLE as DATA
 from trainshift.proving.observed.main import SETTINGS
 
 MOST = 0.15
-# How many steps are taken at a time, and how often; what is traced in the first ones is not counted.
+# The number of steps per measurement, and of measurements; tracing in the first ones is not counted.
 STEPS, TURNS, FIRST = 20, 16, 2
 MODES = {"plain": "", "observed": ROWS, "with its data": "1"}
 BEGIN = """

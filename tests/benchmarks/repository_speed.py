@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[2]
 FIGURES = ROOT / "benchmarks" / "figures.csv"
 SIZES = (10, 100, 1000)
 LINES = 300
-# The cost of a line in the largest package over that in the smallest is to be no more.
+# The limit of the ratio: the cost of a line in the largest package over that in the smallest.
 MOST_GROWTH = 1.5
 _PROGRAMS = 10
 _HEADS = ("commit", "date", "files", "lines", "cold", "warm", "ruff", "mypy")

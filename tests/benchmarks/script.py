@@ -26,7 +26,7 @@ import tensorflow as tf
 from tensorflow import keras
 from tensorflow.keras import layers'''
 
-# Every line is one that some server's probe edits; no linter objects to any before that.
+# Every line is edited by some server's probe; no linter reports any of them before that.
 PROBE = '''\
 def probe_schedule(probe_steps, t=1):
     """What the benchmark edits."""
@@ -46,7 +46,7 @@ def main():
 if __name__ == "__main__":
     main()"""
 
-# NAME stands for a name that no other block has, CLASS for the same one as a class has it, SIZE for a number.
+# NAME is replaced by a name that no other block has, CLASS by its class name, SIZE by a number.
 BLOCKS = [
     '''\
 def make_NAME_dataset(paths, batch_size=SIZE, training=True):

@@ -66,9 +66,9 @@ PEER = Server(
 )
 
 SHORT, LONG = 1_000, 10_000
-# Edits of a session that are not timed, those of a slow server, and those of a burst.
+# Untimed edits of a session, those of a slow server, and those of a burst.
 WARM_UP, FEW, BURST = 2, 4, 50
-# Seconds that it takes to reach for the menu.
+# Seconds that a person needs to reach the menu.
 WHILE = 0.5
 # Edits after which a server counts as used.
 USE = 100
@@ -95,7 +95,7 @@ STATEMENT = Measure("actions", "action on a statement, resolved", SHORT, "< 20 m
 STATEMENT_AT_ONCE = Measure("actions", "the same, at once after an edit", SHORT, "< 20 ms")
 FILE = Measure("actions", "action on the file, resolved", SHORT, "< 150 ms")
 FILE_AT_ONCE = Measure("actions", "the same, at once after an edit", SHORT, "< 150 ms")
-# What to do, the measure of doing it a while after an edit, and that of doing it at once.
+# The action, and the names of its measures a while after an edit and immediately.
 ACTIONS = (
     (Session.statement_action, STATEMENT, STATEMENT_AT_ONCE),
     (Session.file_action, FILE, FILE_AT_ONCE),
@@ -138,7 +138,7 @@ class Run:
         self.groups = groups
         self.values: dict[tuple[Measure, str], list[float]] = defaultdict(list)
         self.versions: dict[str, str] = {}
-        # In the order they happened, each once.
+        # In chronological order, without repetitions.
         self.failures: dict[str, None] = {}
 
     def measure(self) -> None:

@@ -12,10 +12,10 @@ from types import MappingProxyType
 
 from benchmarks.client import Client, Json, ServerFailure
 
-# The protocol's number for servers that take edits instead of whole texts.
+# The protocol's number for servers that accept edits instead of whole texts.
 INCREMENTAL = 2
 
-# Diagnostics are pushed: `textDocument.diagnostic`, which would let the client pull them, is not among these.
+# Diagnostics are pushed: `textDocument.diagnostic`, with which the client could pull them, is left out.
 CAPABILITIES: Json = {
     "general": {"positionEncodings": ["utf-16"]},
     "workspace": {
@@ -45,15 +45,15 @@ class Server:
 
     name: str
     command: Sequence[str]
-    # The start of the line to edit, what may follow it, and what brings a finding with this code.
+    # The start of the line to edit, a harmless suffix, and a suffix that causes a finding with this code.
     line: str
     harmless: str
     problem: str
     code: str
-    # A piece of a line for whose statement there is an action, and the kind of an action on the whole file.
+    # A part of a line whose statement has an action, and the kind of an action on the whole file.
     statement: str = ""
     file_kind: str = ""
-    # Takes seconds for an edit: a few edits of 1,000 lines will do.
+    # Takes seconds for an edit: a few edits of 1,000 lines suffice.
     slow: bool = False
 
 

@@ -83,7 +83,7 @@ class Block{n}(nn.Layer):
 block{n} = Block{n}({n})
 paddle.jit.save(block{n}, "block{n}", input_spec=[paddle.static.InputSpec([None, 8, {n}], "float32")])
 '''
-# What every column edits: a line, and what may follow it without and with a problem.
+# The edit of every column: a line, and its suffixes without and with a problem.
 ON_PADDLE = replace(OURS, harmless="paddle.exp(x)", problem="x.tolist()", code="PD03")
 RUFF_ON_PADDLE = replace(RUFF, harmless="probe_alias", problem="probe_aliasx")
 

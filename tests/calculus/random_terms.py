@@ -92,7 +92,7 @@ class Maker:
         return (kind, self._type(functions, depth - 1), self._type(functions, depth - 1))
 
     def _fresh(self, wanted: str) -> str:
-        # Names are used again now and then, so that one hides another.
+        # Names are reused now and then, so that one hides another.
         return wanted if self._random.random() < 0.3 else self._names.fresh(wanted)
 
     # A construct that makes a value of the type.

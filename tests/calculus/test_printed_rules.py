@@ -273,5 +273,5 @@ def test_c43_trees_are_data_however_they_are_coded() -> None:
     for text in (leaves, nodes):
         for transform in (forward, reverse_shift, reverse, reverse_meta):
             assert evaluate(App(transform(parse(text)), Const(2))).value == 11, show(parse(text))
-    with stuck("is not a"):  # the example's function, given the tree of the text
+    with stuck("is not a"):  # the example's function, called with the tree of the text
         evaluate(App(parse(nodes.split("sum (inr")[0] + "sum (inr (inl 5, inl 6))"), Const(2)))

@@ -33,7 +33,7 @@ def run(here: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     monkeypatch.setattr(conversion, "convert", fake_engine.convert)
     monkeypatch.setattr(conversion, "convert_program", fake_engine.convert_program)
     monkeypatch.setattr(findings, "RESTRICTIONS", fake_restrictions.RULES)
-    # The conversion that is faked does nothing because of a finding, so the letter decides.
+    # The faked conversion skips a statement because of a finding, so the strict setting decides.
     monkeypatch.setattr(settings, "LETTER", settings.EFFECT)
 
     def invoke(*args: str, input: bytes | None = None) -> Result:

@@ -23,7 +23,7 @@ from trainshift.engine.workspace import ParsedFiles
 IMPORT = re.compile(r"^import tensorflow as tf(\r\n|\n|\r|\Z)", re.MULTILINE)
 ADDED = "import horovod.tensorflow as hvd"
 LINKED = re.compile(r"^import (?!tensorflow|horovod)(\w+)", re.MULTILINE)
-# The best status of its files is that of a program.
+# A program has the best status of its files.
 ORDER = (Status.REFUSED, Status.CONVERTED, Status.ALREADY_DISTRIBUTED, Status.NOTHING_FOUND)
 
 

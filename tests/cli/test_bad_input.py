@@ -65,7 +65,7 @@ def test_a_long_line_is_cut_around_the_place(run: Run, here: Path) -> None:
         (b"# coding: no-such\n", "bad.py: error: declares an unknown encoding: no-such"),
         (
             b"# coding: rot13\n",
-            "bad.py: error: declares the encoding rot13, which Python cannot read source in",
+            "bad.py: error: declares the encoding rot13, which Python does not support",
         ),
         (b"# coding: undefined\n", "bad.py: error: declares the encoding undefined, which Python cannot"),
         (

@@ -143,7 +143,7 @@ def test_an_interrupt_ends_it(many: Path, jobs: str, action: str) -> None:
         process.send_signal(signal.SIGINT)
         _, stderr = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert stderr == b"Interrupted: files that come after these were not checked.\n"
+    assert stderr == b"Interrupted: later files were not checked.\n"
     assert not list(many.rglob(".trainshift-*"))
 
 

@@ -192,7 +192,7 @@ def test_options_decide_over_settings_of_how_to_convert(
         assert run("convert", "p/src/train.py", *args).exit_code == 0
         found = chosen.pop()
         assert found is not None
-        # Nothing asks for a TensorFlow, and one may be installed.
+        # Nothing requires a TensorFlow, and one may be installed.
         assert replace(found, is_open=False, installed=("", "")) == expected
 
 

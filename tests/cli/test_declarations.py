@@ -187,7 +187,7 @@ def test_the_refusal(project: Path) -> None:
     assert result.stderr == (
         "src/app/train.py: refused: requirements.txt:2 asks for tensorflow 2.17.1; Horovod 0.28.1 works with "
         "TensorFlow 2.12 to 2.15 (from 2.16 on, Keras 3 breaks its tape and its callbacks); "
-        "choose no older one by keras or tensorflow, or add --ignore-versions\n"
+        "choose a newer one with --keras or --tensorflow, or add --ignore-versions\n"
     )
     assert (project / "src" / "app" / "train.py").read_text() == SCRIPT
 

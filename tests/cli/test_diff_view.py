@@ -52,7 +52,7 @@ def test_the_words_that_changed_are_marked(monkeypatch: pytest.MonkeyPatch) -> N
     lines = shown(monkeypatch, 80)
     (changed,) = [each for each in lines if text(each).startswith("+lr")]
     assert "".join(each for each, style in changed if "reverse" in style) == " * hvd.size()"
-    # What has nothing in common is two lines.
+    # Lines with nothing in common are shown as two.
     assert (("-y = 2", "red"),) in lines
     assert (("+q = [1]", "green"),) in lines
 
@@ -67,7 +67,7 @@ def test_both_files_stand_side_by_side_where_there_is_room(monkeypatch: pytest.M
         ("2 lr = Adam(0.1)", "3 lr = Adam(0.1 * hvd.size())"),
         ("3 y = 2", "4 q = [1]"),
     ]
-    # A long line goes on below.
+    # A long line continues below.
     assert sum("zz" in left for left, _ in halves) > 1
     assert halves[-1] == ("5 end", "6 end")
 

@@ -193,7 +193,7 @@ def test_the_patch_leaves_out_the_file_for_those_versions_alone(tmp_path: Path) 
     source.parent.mkdir(parents=True)
     source.write_text("//\n" * 16 + SOURCE, encoding="utf-8")
     written = tmp_path / "horovod.patch"
-    for _ in range(2):  # What is there and the same is fine.
+    for _ in range(2):  # An existing identical file is fine.
         assert doctor("--write-patch", str(written)).exit_code == 0
     patch = ["patch", "-p1", "-d", str(tmp_path / "horovod-0.28.1"), "-i", "../horovod.patch"]
     done = subprocess.run(patch, check=True, capture_output=True, text=True)

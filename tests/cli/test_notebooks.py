@@ -97,7 +97,7 @@ class TestConvert:
             cell["source"] = text.splitlines(keepends=True)
         assert nb.read_text(encoding="utf-8") == json.dumps(wanted, indent=1, ensure_ascii=False) + "\n"
         assert nb.stat().st_mode & 0o777 == 0o640
-        # Once more, there is nothing to be done.
+        # A second run changes nothing.
         again = nb.stat()
         assert run("convert", "--check", "nb.ipynb").exit_code == 0
         assert "already distributed" in run("convert", "--write", "nb.ipynb").stderr
@@ -245,7 +245,7 @@ class TestCheck:
         assert location["logicalLocations"][0]["name"] == "cell 3"
         region = location["physicalLocation"]["region"]
         assert _stretch(text, region) == "Adam"
-        # The fix, made in the text of the file, is that of --fix.
+        # The fix, applied to the text of the file, equals that of --fix.
         (change,) = found["fixes"][0]["artifactChanges"]
         fixed = text
         for each in reversed(change["replacements"]):
@@ -459,7 +459,8 @@ def test_all_bytes_outside_of_changed_sources_stay(data: st.DataObject) -> None:
             cell["source"] = way("".join(cell["source"]))
         return head + json.dumps(whole, **style) + tail
 
-    # Of an empty list nobody can tell how lists are indented; of text without line ends how they are cut.
+    # An empty list does not show how lists are indented; text without line endings does not show how they
+    # are split.
     before = made(texts)
     cells = read_notebook(decode("nb.ipynb", before.encode(), None))
     after = cells.after(Cells(tuple(new), cells.cells.numbers)).file.text
@@ -470,7 +471,7 @@ def test_all_bytes_outside_of_changed_sources_stay(data: st.DataObject) -> None:
             del cell["source"]
     assert stripped[0] == stripped[1]
     if style["ensure_ascii"] or before.isascii():
-        return  # What is new may be written either way.
+        return  # New content may be written either way.
     if all("\n" in text.rstrip("\n") for text, now in zip(texts, new, strict=True) if text != now):
         assert after == made(new)
 

@@ -297,7 +297,7 @@ class TestOutput:
     def test_directory_for_every_program_of_a_directory(self, run: Run, program: Path) -> None:
         (program / "other").mkdir()
         (program / "other" / "alone.py").write_text("import tensorflow as tf\n")
-        for _ in range(2):  # What the first run wrote below OUT is not converted by the second.
+        for _ in range(2):  # The output of the first run below OUT is not converted by the second.
             assert run("convert", ".", "-o", "out").exit_code == 0
             assert list(texts(program / "out")) == ["model.py", "other/alone.py", "train.py"]
         result = run("convert", "other", "-o", "elsewhere/")

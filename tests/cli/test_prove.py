@@ -139,7 +139,7 @@ def project(tmp_path: Path) -> tuple[Path, Path, Copier]:
     (top / "data" / "large.bin").write_bytes(bytes(300_000))
     (top / "data" / "small.txt").write_text("small")
     (top / "env" / "pyvenv.cfg").write_text("")
-    # What another proof has kept there is none of the project's.
+    # Files kept there by another proof are not part of the project.
     (top / "kept" / "original" / "rank0" / "record").mkdir(parents=True)
     for number in range(600):
         (top / "images" / f"{number}.png").write_text("")
@@ -282,7 +282,7 @@ def test_what_only_waits_for_others_is_idle(what: str, is_stuck: bool, tmp_path:
             threads = waiting([record / "progress"])
             assert bool(threads) == is_stuck
             before = processor_time(process.pid, threads)
-            # A second of the processor: however much others have of it, that thread gets it in the end.
+            # One second of processor time: the thread gets it eventually, however busy the machine is.
             while processor_time(process.pid, ()) < before + 1 and time.monotonic() < limit:
                 time.sleep(0.05)
             assert (processor_time(process.pid, threads) - before <= IDLE) == is_stuck
@@ -300,7 +300,7 @@ def test_a_run_that_does_nothing_is_ended(tmp_path: Path, monkeypatch: pytest.Mo
         assert watch.is_over() == over
 
 
-# A Python that has all, and starts a process besides when it is to run a script.
+# A complete Python that starts an extra process when it runs a script.
 WAITING = """#!{python}
 import json, os, sys, time
 if "find_spec" in sys.argv[2]:
@@ -312,7 +312,7 @@ else:
     open({started!r}, "w").close()
     time.sleep(3600)
 """
-# Runs the command, which is interrupted when it imports a module.
+# Runs the command, and interrupts it when it imports a module.
 IMPORTING = """import os, signal, sys
 class Interrupts:
     def find_spec(self, name, *_):

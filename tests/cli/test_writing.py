@@ -14,7 +14,7 @@ from trainshift.host.files import FileProblem, SourceFile, read
 from trainshift.host.writing import write_below, write_together
 
 NAMES = ("train.py", "model.py", "pkg/data.py")
-# Calls of the system that a write consists of; each may be the one that fails.
+# The system calls of a write; each of them may fail.
 CALLS = ("fdopen", "fsync", "chmod", "replace")
 
 

@@ -60,7 +60,8 @@ def test_a_place_asks_for_parentheses_where_python_does(place: str) -> None:
         bare, safe = _parsed(place.format(form)), _parsed(place.format(f"({form})"))
         fits = level(_node(form), form) >= asks
         assert not fits or bare == safe, form
-        # Where none are needed none are asked for; some places take a `:=`, or an operator of their own kind.
+        # Where none are needed, none are added; some places accept a `:=`, or an operator of their own
+        # kind.
         if bare == safe and not isinstance(_node(form), ast.NamedExpr):
             assert fits or type(_node(form)) is type(home), form
 

@@ -210,7 +210,7 @@ ADAM_ATTRIBUTE = "        self.opt = tf.optimizers.Adam()\n"
             "class Heir(Base):\n    def count_params(self):\n        return tf.optimizers.Adam()",
             {ADAM, "?"},
         ),
-        # `super()` is an object of no heir, and neither is what the class itself made.
+        # `super()` is never an object of a subclass, and neither is one that the class itself made.
         (
             f"{BASE}        pass\nclass Heir(Base):\n    def go(self):\n        super().opt\n"
             "class Last(Base):\n    opt = tf.optimizers.Adam()",

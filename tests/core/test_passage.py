@@ -68,11 +68,11 @@ def test_both_steps_at_once_are_one_after_the_other(both: tuple[list[Edit], list
 @pytest.mark.parametrize(
     ("edit", "wanted"),
     [
-        (Edit(1, 3, "-"), (Edit(1, 2, "-"), Edit(4, 5, ""))),  # over what was taken out
+        (Edit(1, 3, "-"), (Edit(1, 2, "-"), Edit(4, 5, ""))),  # over the deleted text
         (Edit(2, 2, "-"), (Edit(4, 4, "-"),)),
-        (Edit(4, 4, "-"), (Edit(6, 6, "-"),)),  # in front of what was written
-        (Edit(7, 7, "-"), (Edit(8, 8, "-"),)),  # behind it
-        (Edit(5, 6, "-"), None),  # inside of it
+        (Edit(4, 4, "-"), (Edit(6, 6, "-"),)),  # before the inserted text
+        (Edit(7, 7, "-"), (Edit(8, 8, "-"),)),  # after it
+        (Edit(5, 6, "-"), None),  # inside it
     ],
 )
 def test_an_edit_is_told_of_the_text_before(edit: Edit, wanted: tuple[Edit, ...] | None) -> None:

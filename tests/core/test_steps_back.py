@@ -16,7 +16,7 @@ from trainshift.core.training.rate_kinds import RateKind
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.script import Script, read_script
 
-# Ways for a value `made()` to reach the last line, with `other()` beside it where that is named.
+# Paths by which a value `made()` reaches the last line, with `other()` beside it where named.
 WAYS = [
     ("one if c else two", "one = made()\ntwo = other()\n", {"made()", "other()"}),
     ("cached or net", "cached = made()\nnet = other()\n", {"made()", "other()"}),

@@ -120,7 +120,10 @@ def test_a_parameter_with_the_name_of_what_the_file_has_is_refused() -> None:
         "with_table",
     )
     assert isinstance(found, Refused)
-    assert found.refusals[0].message == "TABLE is also a name of the file that is read: give it another name"
+    assert (
+        found.refusals[0].message
+        == "TABLE is also a variable of the file, which the derivative reads: rename it"
+    )
 
 
 def test_one_argument_that_holds_a_list_twice() -> None:

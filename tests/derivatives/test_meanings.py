@@ -23,7 +23,7 @@ from trainshift.dev.examples import Example, read_examples
 
 CASES = read_examples(FOLDER / "names.md")
 MODES: tuple[Mode, ...] = ("reverse", "forward")
-# The file beside the cases, and what it is called.
+# The file beside the cases, and its name.
 MINE = "def act(x):\n    return x * x * x\n\n\ndef abs(x):\n    return x * x\n"
 
 

@@ -20,7 +20,8 @@ from derived import FOLDER, loaded, made, names_of
 PEERS = Path(sys.prefix) / "peers"
 BATCHES = (FOLDER / "batches.py").read_text(encoding="utf-8")
 LAYERS = ["X", "W1", "b1", "W2", "b2"]
-# What stores into arrays, or chooses by values: these the peer cannot do (the latter where JAX compiles).
+# Code that stores into arrays, or branches on values: the peer does not support it (the latter if JAX
+# compiles).
 BEYOND = {
     "jax": {
         "diffusion2d",

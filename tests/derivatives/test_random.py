@@ -19,7 +19,8 @@ from random_functions import Author
 # The quick loop runs one item in ten.
 ITEMS, EACH = 20, 100
 WITHIN = 1e-10
-# A comparison of numbers that are nearer may turn out otherwise; larger numbers are not known to `WITHIN`.
+# A comparison of numbers that are closer may have a different result; larger numbers are not accurate to
+# `WITHIN`.
 NEAR, LARGE = 1e-6, 1e3
 
 

@@ -150,7 +150,7 @@ def test_a_call_whose_value_nobody_reads_is_asked_whether_it_changes_an_array(mo
     assert isinstance(found, Derived)
     said = "{} and the value that it gets are one array, which is changed"
     assert said.format("a") in found.text
-    # A tangent that is added to as its value is has the same other names.
+    # A tangent that is updated like its value has the same aliases.
     assert (said.format("rows") in found.text) == (mode == "reverse")
     assert ("scale_vjp(w, k)" if mode == "reverse" else "scale_jvp(w, k") in found.text
 

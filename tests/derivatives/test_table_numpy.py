@@ -19,7 +19,7 @@ from trainshift.derivatives.tables.table_einsum import einsum
 ROWS = {name: row for name, row in rows().items() if not name.startswith("tensorflow.")}
 SHAPES = [(), (3,), (2, 3), (2, 1), (1, 3), (1,), (4, 2, 3)]
 STEP = 1e-6
-# Where a function has values, if that is not between 0.2 and 0.9.
+# The domain of a function, if it is not between 0.2 and 0.9.
 DOMAINS = {
     "acosh": (1.2, 3.0),
     "log10": (0.2, 5.0),

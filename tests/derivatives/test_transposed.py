@@ -51,7 +51,7 @@ def test_parameters_of_all_sorts_keep_their_structure() -> None:
     rows, bar = [1.5, 2.5], {"row": 1.0, "others": (1.0, 1.0)}
     value, bars = shares_grad(2.0, rows, {"a": 4, "b": 3.0}, w=3.0, value_bar=bar)
     assert value == {"row": 1.0, "others": (3.0, 3.0)}
-    assert rows == [1.0, 3.0]  # As the function leaves it.
+    assert rows == [1.0, 3.0]  # In the state that the function leaves.
     assert found.wrt == ("x", "rows", "d", "key", "w")
     assert bars == (4.0, [0.0, 0.0], {"a": -1.0, "b": 1.0}, None, 1.0)
     assert shares_grad(2.0, rows, {"a": 4, "b": 3.0}, value_bar=bar)[1][1:] == (

@@ -11,7 +11,7 @@ from multiprocessing.process import BaseProcess
 
 from ecosystem.judge import CRASH, Outcome, judge
 
-# A process judges so many files, which are of one folder most of the time and share what they import.
+# A process checks this many files, mostly of one folder, which share their imports.
 _BATCH = 10
 _CONTEXT = multiprocessing.get_context()
 

@@ -24,12 +24,13 @@ ALIASES = ROOT / "fixtures" / "restrictions" / "tf03_tensorflow_member_alias.md"
 # The learning rate, the tape, and a print inside a loop inside a condition.
 STATEMENTS = ("optimizer = tf.keras", "with tf.GradientTape()", 'print(f"step {step:3d}')
 
-# A plain one; one that tells UTF-16 from code points; one with Windows line ends and without a last one.
+# A plain one; one that distinguishes UTF-16 from code points; one with Windows line endings and no final
+# one.
 SCRIPTS = ("mnist_tape", "emoji_bom", "crlf_tabs")
 PROGRAM = ROOT / "fixtures" / "editors" / "three_files"
 WHOLE_PROGRAM = "Trainshift: Make distributed (train.py and 2 more files)"
 WHOLE_FILE = "Trainshift: Make distributed (whole file)"
-# What takes two units of UTF-16 stands before what is made; the finding tells that the server is there.
+# A text of two UTF-16 units comes before the edit; the finding shows that the server is ready.
 PENDULUM = """\
 import math
 import tensorflow as tf
@@ -44,8 +45,8 @@ def energy(angle, speed):
 """
 
 
-# As above: before what is expanded stands what takes two units of UTF-16; the finding is Paddle's, and
-# `halve` is refused.
+# As above: a text of two UTF-16 units comes before the expansion; the finding is Paddle's, and `halve` is
+# refused.
 HALVED = """\
 import paddle
 
@@ -162,7 +163,7 @@ class Contract:
         editor.apply(WHOLE_FILE, 1, "source.makeDistributed.trainshift")
         editor.wait_for_text(converted(editor.path))
         after = (folder / "after.py").read_bytes()
-        # Both editors end the last line when they save.
+        # Both editors terminate the last line when they save.
         assert editor.save() in (after, after + b"\r\n")
 
     @pytest.mark.parametrize("name", ["train.py", "steps.py"])
@@ -182,7 +183,7 @@ class Contract:
             editor.wait_for(*shown)
             editor.apply(WHOLE_PROGRAM, 1, "source.makeDistributed.trainshift")
             editor.wait_for_text(wanted[(project / name).as_posix()])
-            # One file after another is edited.
+            # The files are edited one after another.
             editor.until("all files are saved", lambda: editor.ask("save_all") and texts(wanted) == wanted)
 
     def test_the_command_takes_the_buffer_as_it_is(self, edit: Edit) -> None:

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "server" / "docs" / "editors.md"
-# How long to wait for one thing; the machine may be busy with other tests.
+# The timeout of one wait; the machine may be busy with other tests.
 TIME_LIMIT = 60.0
 PAUSE = 0.05
 

@@ -113,7 +113,7 @@ def test_a_reader_sees_claims_and_plots(tmp_path: Path) -> None:
         "Samples per second",
         "Compute and allreduce, on rank 0",
     ]
-    # Both ranks have the same rates, so that they are one line.
+    # Both ranks have the same rates, so there is only one line.
     assert shapes(seen) == [1, 2, 3, 2, 3]
     assert "ranks 0, 1" in seen["plots"][1]["text"]
     assert "Steps 19 to 20" in seen["plots"][4]["text"]

@@ -17,15 +17,15 @@ from trainshift.engine.conversion import Status, carry_out
 from trainshift.python.names.script import Script, read_script
 from trainshift.python.source.edit import Change, apply, merge
 
-# Scripts that stay right without the edits of a rule, or of which another edit does the same.
+# Scripts that stay correct without the edits of a rule, or in which another edit has the same effect.
 RIGHT_WITHOUT = {
     "HV05": {
-        "keras_gan_train_step",  # `fit` broadcasts the model, whose networks these are
+        "keras_gan_train_step",  # `fit` broadcasts the model, which contains these networks
         "seq2seq_attention",  # the step that validates broadcasts the same networks
     },
     "HV09": {"keras_or_tape"},  # the tape's loop broadcasts the same model
     "HV10": {"keras_custom_step"},  # the optimizer only gets a name, and HV03 wraps it
-    "HV13": {  # only the session's GPU is chosen, or a second session restores what the first one trained
+    "HV13": {  # only the session's GPU is chosen, or a second session restores what the first trained
         "estimator_runconfig",
         "monitored_hooks",
         "monitored_singular",
@@ -106,7 +106,7 @@ def test_a_rule_that_misses_its_edits_is_refused(rule: str) -> None:
 def test_a_rule_that_makes_its_edits_twice_is_refused(rule: str) -> None:
     passed, spoilt = passing(rule, doubled)
     assert spoilt
-    # There a number of steps alone is multiplied, of which the audit says nothing.
+    # There only a number of steps is multiplied, which the audit ignores.
     assert passed <= ({"yolo_like"} if rule == "HV15" else set())
 
 
@@ -177,7 +177,7 @@ hvd.broadcast_variables(net.variables, root_rank=0)
             "    other = hvd.DistributedGradientTape(other)\n",
             "    if reduce:\n        other = hvd.DistributedGradientTape(other)\n"
             "    other = hvd.DistributedGradientTape(other)\n",
-            ["the gradients are averaged here, and were before"],
+            ["the gradients are averaged here a second time"],
         ),
         (
             "SGD(0.1 * hvd.size())",

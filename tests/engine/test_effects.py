@@ -28,7 +28,7 @@ def step(x, y):
 
 
 """
-# Data of cases are small, and the same on all ranks.
+# The data of cases are small, and the same on all ranks.
 OF_SMALL_CASES = {"HZ15"}
 PARTED = LOOP + "if random.random() < 0.5:\n    for x, y in data:\n        step(x, y)\n"
 AGREED = LOOP + "if os.environ.get('TRAIN'):\n    for x, y in data:\n        step(x, y)\n"
@@ -207,7 +207,7 @@ def test_what_is_done_is_told_of_a_script_that_converts() -> None:
 def test_a_script_that_is_converted_without_a_doubt_has_no_warning(folder) -> None:  # type: ignore[no-untyped-def]
     text = (folder / "before.py").read_bytes().decode("utf-8-sig")
     conversion = convert(text)
-    # What a script with Horovod does wrong is loud by itself, also where the conversion mends it.
+    # Mistakes of a script with Horovod are warnings by themselves, even if the conversion fixes them.
     found = [each for each in check(text).diagnostics if each.code not in HAZARD_CODES]
     loud = [each for each in found if each.severity >= Severity.WARNING]
     if not conversion.doubts and not conversion.withheld and not conversion.reason:

@@ -120,7 +120,7 @@ BODY
 finish([1], "a", None)
 """
 WRITE = 'model.save_weights("weights.h5")'
-# By rank 0 alone: what comes to `WRITE`, where the other ranks have left before.
+# Run by rank 0 alone: the code at `WRITE`, because the other ranks have left before.
 ALONE = {
     "return": "if hvd.rank() != 0:\n    return\nWRITE",
     "break": "for value in values:\n    if hvd.rank() != 0:\n        break\n    WRITE",
@@ -168,7 +168,7 @@ ALONE = {
         "        return\nWRITE"
     ),
 }
-# By every rank: what looks as if the others had left, and they have not.
+# Run by every rank: the others only seem to have left.
 ALL = {
     "a method of the script's own": "if hvd.rank() != 0:\n    span.exit()\nWRITE",
     "a function of the script's own": "if hvd.rank() != 0:\n    exit(1)\nWRITE",
@@ -225,7 +225,7 @@ def is_guarded(text: str) -> bool:
     """Return whether a conversion keeps the write to rank 0."""
     lines = convert(text).text.split("\n")
     (at,) = (number for number, line in enumerate(lines) if line.strip() == WRITE)
-    # Neighbours that rank 0 alone runs share a guard.
+    # Adjacent statements that only rank 0 runs share a guard.
     indents = [len(line) - len(line.lstrip()) for line in lines]
     above = next(number for number in range(at, -1, -1) if indents[number] < indents[at])
     return lines[above].strip() == "if hvd.rank() == 0:"

@@ -19,18 +19,18 @@ from trainshift.engine.workspace import files_in_memory
 from trainshift.python.source.source import BOM, Source, Span
 from typist import Typist
 
-# What the effects of findings are is told to a `Live` by who knows it; here the letter decides.
+# The effects of findings are passed to a `Live`; here the strict setting decides.
 SETTINGS = Settings(restrictions=LETTER)
-# Of hazards nothing is said at once: they are of the whole program.
+# Hazards are not reported at once: they concern the whole program.
 AT_ONCE = SETTINGS.without_hazards
 WHOLE = {folder.name: (folder / "before.py").read_text(encoding="utf-8") for folder in SCRIPTS}
 CASES = {case.name: case.text for case in TRANSFORM_CASES} | {
     case.name: case.script for case in FINDING_CASES
 }
 TEXTS = {name: text.removeprefix(BOM) for name, text in (WHOLE | CASES).items()}
-# Of so many versions of long texts, what is said at once is exactly what `check` says in at least this share.
+# At least this share of the versions of long texts have immediate findings equal to those of `check`.
 LEAST_EXACT = 0.92
-# Makes a long text of any: what is short is read as a whole.
+# Makes any text long: a short one is read as a whole.
 MUCH_ELSE = f"\n{'x' * 6_000!r}\n"
 
 
@@ -320,6 +320,6 @@ def test_an_open_document_is_read_once() -> None:
     assert second is not None
     assert second.facts[:2] == first.facts[:2]
     assert len(second.facts) == 4
-    # What is no longer the newest text is nobody's business.
+    # An outdated text is ignored.
     live.in_full(Source("z = 3\n"), Settings())
     assert files.read("/p/train.py") is second

@@ -144,7 +144,7 @@ def test_a_check_says_that_not_all_files_were_searched_for_programs_that_use_one
     assert (
         codes("/p/net.py", Settings(ignore=("TS05",))) == codes("/p/net.py", Settings(ignore=("HZ",))) == []
     )
-    # One that starts a program is judged by that alone.
+    # A file that starts a program is judged by that program alone.
     texts["/p/main.py"] = f"{TRAIN}\nif __name__ == '__main__':\n    print('done')\n"
     assert codes("/p/main.py") == []
     texts["/p/net.py"] = f"# trainshift: ignore-file[TS05]\n{network}"
@@ -477,6 +477,6 @@ def test_what_a_class_draws_that_nothing_makes_diverges_nowhere(name: str, is_to
     changed = {each.path: each.text for each in conversion.files}["/p/readers.py"]
     assert conversion.status is Status.CONVERTED
     assert ('hvd.broadcast_object(glob("*"), root_rank=0)' in changed) is is_told
-    # Another program finds it done.
+    # Another program finds it already converted.
     second = convert_program(start, "/p/second.py", files_in_memory({**texts, "/p/readers.py": changed}))
     assert {each.path: each.text for each in second.files}["/p/readers.py"] == changed

@@ -57,7 +57,7 @@ data = Batches()
 """
 COMPILED = 'model.compile(optimizer, "mse")\n'
 
-# A script behind HEAD, by what it goes through.
+# A script to append to HEAD, by the iterable of its loop.
 SCRIPTS = {
     "a dataset": f"{SLICES}.shuffle(99).batch(4)\n{LOOP.format('ds')}",
     "batches in their order": f"{SLICES}.batch(4)\n{LOOP.format('ds')}",

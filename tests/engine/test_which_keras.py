@@ -144,7 +144,7 @@ def test_a_keras_and_a_tensorflow_that_do_not_go_together_are_refused(
     result = convert(SCRIPT, choices=Choices(keras=keras, tensorflow=tensorflow))
     assert (result.status, result.code) == (Status.REFUSED, "TS04")
     assert result.reason.endswith(
-        f" was chosen, and tensorflow {tensorflow}, which has {has}; choose one of the two"
+        f" and tensorflow {tensorflow} were both chosen, but that TensorFlow has {has}; choose one of the two"
     )
 
 
@@ -308,7 +308,7 @@ _OPEN = "for Keras 2, as no version was found; for TensorFlow 2.16 or later set 
         (TAPE.replace("optimizers.Adam", "optimizers.legacy.Adam"), ""),
         (f"{TAPE}optimizer.lr = 0.1\n", ""),
         (f"{TAPE}model.save('net.keras')\n", "for Keras 3, because line 9 uses net.keras"),
-        (f"{TAPE}tf.keras.export.ExportArchive()\n", _OPEN),  # Both have it.
+        (f"{TAPE}tf.keras.export.ExportArchive()\n", _OPEN),  # Both Keras versions have it.
         (
             f"{TAPE}optimizer.apply(grads, model.trainable_variables)\n",
             "for Keras 3, because line 9 uses .apply()",
@@ -337,7 +337,7 @@ _OPEN = "for Keras 2, as no version was found; for TensorFlow 2.16 or later set 
         ),
         (f"{SCRIPT}tf.keras.layers.LocallyConnected1D(1, 1)\n", ""),
         (f"{SCRIPT}tf.random.uniform([2])\n", _OPEN),
-        # The name of a module is that of no file.
+        # The name of a module is not the name of a file.
         (f"{SCRIPT}framework('tf.keras')\n", _OPEN),
         (f"{SCRIPT}framework('tensorflow.python.keras')\n", _OPEN),
         (f"{SCRIPT}model.save('tf-net.keras')\n", "for Keras 3, because line 5 uses tf-net.keras"),

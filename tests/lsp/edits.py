@@ -27,7 +27,7 @@ def units(text: str, encoding: str) -> int:
 def position(text: str, offset: int, encoding: str) -> types.Position:
     """The position of a code point in a text."""
     before = lines_of(text[:offset])
-    if text[offset - 1 : offset + 1] == "\r\n":  # The two are one line end.
+    if text[offset - 1 : offset + 1] == "\r\n":  # The two characters are one line ending.
         before = lines_of(text[: offset - 1])
     return types.Position(len(before) - 1, units(before[-1], encoding))
 

@@ -156,7 +156,7 @@ class Session:
     _heard: asyncio.Event = field(default_factory=asyncio.Event)
     _numbers: Iterable[int] = field(default_factory=lambda: count(1))
 
-    # What is heard
+    # Received messages
 
     def hear(self) -> None:
         """Let everybody who waits look again."""

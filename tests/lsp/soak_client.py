@@ -102,7 +102,7 @@ class SoakClient:
             self._reads.set()
         Thread(target=self._listen, daemon=True).start()
 
-    # What is said
+    # Sent messages
 
     def send_bytes(self, data: bytes) -> None:
         """Send anything at all."""
@@ -174,7 +174,7 @@ class SoakClient:
                 found: list[Json] = answer["result"]["items"]
                 return found
 
-    # What is heard
+    # Received messages
 
     def wait(self, holds: Callable[[], bool], note: str) -> None:
         """Wait until something holds, which only a message can bring about."""
@@ -295,7 +295,7 @@ def assert_as_checked(found: list[Json], text: str, note: str) -> None:
         (each.code, each.message, place(each.region.line, each.region.column))
         for each in check(text, Settings()).diagnostics
     ]
-    # While a text cannot be read, what was found before is shown beside the error.
+    # While a text cannot be parsed, the previous findings are shown beside the error.
     is_read = all(code != "TS00" for code, *_ in expected)
     said = [
         (each["code"], each["message"], (each["range"]["start"]["line"], each["range"]["start"]["character"]))

@@ -87,7 +87,7 @@ class Vandal:
             end = buffer.settle(min(start + self.random.randint(0, 5), len(before)))
             new = "y" * self.random.randint(0, 3)
             changes.append(buffer.change(start, end, new))
-            # A line feed behind what was typed makes one line break with a carriage return before it.
+            # A line feed typed after a carriage return makes one line break with it.
             if buffer.settle(start) == start and buffer.settle(start + len(new)) == start + len(new):
                 changes.append(buffer.change(start, start + len(new), before[start:end]))
         return changes

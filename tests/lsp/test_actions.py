@@ -117,7 +117,7 @@ async def _assert_same_file(puller: Session, document: Document, path: Path) -> 
 
 async def _assert_same_statements(puller: Session, document: Document, path: Path, turns: Turns) -> None:
     lines = sorted({place.line for place in changes(path)})
-    # The command line starts anew for each line: it is asked for a few, the core for all.
+    # The command line starts anew for each line: it is tested for a few lines, the core for all.
     expected = statements(path, lines) | {line: converted(path, line) for line in turns.of(lines, 8)}
     for line in lines:
         menu = await puller.actions(document, line)
@@ -187,7 +187,7 @@ async def test_several_statements_are_converted_together(puller: Session) -> Non
     assert action.title == "Trainshift: Make distributed: 5 statements"
     text = await puller.result(action, document)
     lines, after = text.splitlines(), converted(MNIST).splitlines()
-    # All of the loop is as in the converted file, all above but the set-up as it was.
+    # The loop is as in the converted file; everything above it, except the set-up, is unchanged.
     at = lines.index("for images, labels in dataset.take(STEPS // hvd.size()):")
     there = after.index(lines[at])
     rest = [line for line in after[there:] if line.strip()]
@@ -303,7 +303,7 @@ async def test_all_findings_of_one_code_are_fixed(puller: Session) -> None:
     left = {each.code for each in check(after).diagnostics}
     assert "TF03" not in left
     assert left == {each.code for each in check(FIXABLE_TWICE).diagnostics} - {"TF03"} != set()
-    # One fix by itself is enough.
+    # One fix on its own is enough.
     document = puller.open(FIXABLE)
     menu = await puller.actions(document, document.line("keras = "))
     assert not [each for each in menu if "Fix all" in each.title and each.kind == "quickfix"]
@@ -514,7 +514,7 @@ async def test_a_statement_that_is_left_alone_says_why(puller: Session, tmp_path
     assert action.disabled is not None
     assert action.disabled.reason == withheld["text"]
     assert action.kind == STATEMENT
-    # All others are converted, and the user is told of this one.
+    # All others are converted, and the user is told about this one.
     answer = await puller.run("trainshift.makeDistributed", {"uri": document.uri})
     assert document.text == converted(path)
     assert [each["text"] for each in answer["withheld"]] == [withheld["text"]]
@@ -536,14 +536,14 @@ async def test_the_command_converts_the_file(puller: Session) -> None:
         each["text"] for each in report(MNIST)["decisions"]
     ]
     assert (answer["doubts"], answer["withheld"]) == ([], [])
-    # Of each change it is told where it begins now.
+    # For each change, the reply says where it begins now.
     lines = document.text.splitlines()
     begins = {each["rule"]: lines[each["newLine"] - 1].strip() for each in reversed(answer["changes"])}
     assert begins["HV04"] == "tape = hvd.DistributedGradientTape(tape)"
     assert begins["HV05"] == "if not hvd_broadcast_done:"
     assert begins["HV07"] == "if hvd.rank() == 0:"
     assert answer["files"] == 1
-    # What is converted already is told so, and not edited.
+    # A converted script gets a reply that says so, and no edit.
     answer = await puller.run("trainshift.makeDistributed", {"uri": document.uri})
     assert answer == {
         "applied": False,
@@ -579,7 +579,7 @@ async def test_the_command_says_what_a_refused_script_is_refused_for(
     document = puller.open(REFUSED)
     puller.messages.clear()
     answer = await puller.run("trainshift.makeDistributed", {"uri": document.uri, "apply": applies})
-    assert await puller.lenses(document)  # Whatever there is to be shown has been shown.
+    assert await puller.lenses(document)  # Everything that was to be shown has been shown.
     plain = {"applied", "reason", "status", "program", "files", "at", "code"}
     assert answer.keys() == {*plain, *NOTES, *([] if applies else ["edit"])}
     assert (answer["applied"], answer["status"], answer["reason"]) == (False, "refused", told["reason"])
@@ -659,7 +659,7 @@ async def test_prints_can_be_left_out_one_by_one_and_nothing_else(puller: Sessio
     changes, text = await planned([last])
     assert changes == [(each["rule"], each["line"]) for each in everything if each is not last]
     assert document.text.splitlines()[last["line"] - 1] in text.splitlines()
-    # What is not optional is not left out.
+    # A change that is not optional cannot be left out.
     assert (await planned(everything))[0] == [
         (each["rule"], each["line"]) for each in everything if not each.get("optional")
     ]

@@ -24,7 +24,7 @@ def test_a_change_begins_at_a_line_that_changed(name: str) -> None:
     matcher = SequenceMatcher(None, text.splitlines(), conversion.text.splitlines(), autojunk=False)
     for tag, _, _, first, last in matcher.get_opcodes():
         if tag != "equal":
-            # What is taken out leads to the line after it.
+            # A deletion leads to the line after it.
             changed |= {*range(first + 1, last + 1)} or {first + 1}
     assert len(lines) == len(conversion.applied)
     assert changed.issuperset(lines)

@@ -191,7 +191,7 @@ async def test_it_is_one_edit(puller: Session) -> None:
         assert len(change.edits) == 1
 
 
-# What was made
+# Derivatives that were made
 
 
 async def test_the_comment_of_what_was_made_tells_its_mode_and_whether_it_is_up_to_date(

@@ -124,7 +124,7 @@ def test_stress(seed: int, quick: bool) -> None:
                 return next(steps, None) is not None
 
             desk.in_background(work)
-        if random.random() < 0.3:  # A pause in which the desk gets some way, or does not.
+        if random.random() < 0.3:  # A pause in which the desk may or may not make progress.
             done.wait(random.random() * 0.02)
     for program in programs:
         desk.at_once(program)

@@ -112,7 +112,7 @@ async def test_a_syntax_error_takes_no_finding_away(editor: Session) -> None:
     error, kept = (each for each in found if not str(each.code).startswith("HV"))
     assert (error.code, error.severity) == ("TS00", types.DiagnosticSeverity.Error)
     assert error.range.start.line == 9
-    # What was known of the other statements is still shown, where they are now.
+    # The findings of the other statements are still shown, at their current places.
     assert (kept.message, kept.severity) == (alias.message, alias.severity)
     assert kept.range.start == types.Position(alias.range.start.line + 1, alias.range.start.character)
     assert ("HV04", 4) in [(each.code, each.range.start.line) for each in found]

@@ -81,7 +81,7 @@ async def test_edits_of_any_kind_leave_the_same_text(session: Session) -> None:
     assert await names(session, document) == LINES
     session.edit(document, "🎉 é", "é🎉\x0c")
     session.edit(document, "\x0c\r\n", "\u2028 = 1\n")
-    # No Python any more: what was found is where it was.
+    # No longer valid Python: the findings stay where they were.
     assert "TS00" in [each.code for each in await session.pulled(document)]
     assert await names(session, document) == LINES
     session.edit(document, "\u2028 = 1\n", "\x0c\r\n")
@@ -115,7 +115,7 @@ async def test_many_changes_of_one_message_follow_each_other(session: Session) -
     document.text, document.version = text, 2
     identifier = types.VersionedTextDocumentIdentifier(2, document.uri)
     session.client.text_document_did_change(types.DidChangeTextDocumentParams(identifier, changes))
-    # Something to find behind whatever has come of it.
+    # A finding below the edited text.
     tail = "\nimport tensorflow as tf\nAdam = tf.keras.optimizers.Adam\n"
     last = position(text, len(text), session.encoding)
     document.text, document.version = text + tail, 3
@@ -126,7 +126,7 @@ async def test_many_changes_of_one_message_follow_each_other(session: Session) -
     assert [(each.code, each.range) for each in await session.pulled(document)] == [
         (each.code, each.range) for each in await session.pulled(fresh)
     ]
-    # And after it is made readable, each line of it a comment.
+    # After it becomes valid again, with each of its lines a comment.
     comments = "# " + text.replace("\r", "\n").replace("\n", "\n# ")
     document.text, document.version = comments + tail, 4
     identifier = types.VersionedTextDocumentIdentifier(4, document.uri)

@@ -26,7 +26,7 @@ async def test_hovers_and_outlines_tell_which_keras_and_why(tmp_path: Path) -> N
         assert (await session.outline(document.uri))["keras"] == told
         assert told in await session.hover(document, document.text.index("import tensorflow") + 8)
         assert "Keras 3" not in await session.hover(document, document.text.index("GradientTape"))
-        # What a person chooses decides.
+        # The user's choice takes precedence.
         settings = folder / "trainshift.toml"
         settings.write_text('keras = "tf_keras"\n', encoding="utf-8")
         session.watched(settings, types.FileChangeType.Created)

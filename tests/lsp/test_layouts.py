@@ -206,7 +206,7 @@ async def test_a_layout_is_answered_alike(
         assert answers[0].keys() == changed
         laid_out(layout, root)
         answers.append(await texts_by_editor(puller, root, start))
-        # A server of its own takes a second: one start file of each layout has both.
+        # A separate server takes a second: one start file of each layout has both.
         for folder in (root, (root / start).parent) if start in [*layout.changed][:1] else ():
             async with serve(PULLING, folders=[folder]) as session:
                 answers.append(await texts_by_editor(session, root, start))

@@ -31,7 +31,7 @@ CELLS = [
 ]
 ALIAS = "Adam = tf.keras.optimizers.Adam"
 NUMBERS = count()
-# Cells that only a notebook understands, or that hold nothing.
+# Cells that only a notebook understands, or that are empty.
 FOREIGN = (
     "%matplotlib inline",
     "%time x = 1",
@@ -239,7 +239,7 @@ async def test_the_whole_notebook_is_converted_by_its_own_kind_only(puller: Sess
     step = after[notebook.documents[3].uri]
     assert "    tape = hvd.DistributedGradientTape(tape)\n" in step
     assert step.startswith("def step(x):\n")
-    # Applied, nothing is left to be done.
+    # After it is applied, nothing is left to do.
     for number in (0, 2, 3, 4):
         notebook.write(number, after[notebook.documents[number].uri])
     assert not any(str(each).startswith(("HV", "TS")) for each in set().union(*await notebook.codes()))
@@ -332,7 +332,7 @@ async def test_cells_come_go_move_and_change(puller: Session) -> None:
     assert found.range.start == types.Position(1, 0)
     notebook.swap(2)
     assert await notebook.codes() == [set(), set(), set(), {"TF03"}]
-    # Above the import it is the import that comes too late.
+    # Above the import, the import is the one that comes too late.
     notebook.swap(2)
     notebook.swap(1)
     notebook.swap(0)
@@ -410,7 +410,7 @@ async def test_the_outline_tells_the_cell_of_each_loop(strict_puller: Session) -
         "program": "",
         "partOf": None,
         "files": [],
-        "keras": (await puller.outline(notebook.uri))["keras"],  # What is installed tells it.
+        "keras": (await puller.outline(notebook.uri))["keras"],  # The installed version decides it.
         "warnings": 1,
         "usesTensorflow": True,
     }
@@ -418,7 +418,7 @@ async def test_the_outline_tells_the_cell_of_each_loop(strict_puller: Session) -
     notebook.write(2, MODEL + "\n")
     assert await puller.outline(notebook.documents[2].uri) == {**wanted, "version": 2}
     assert await puller.outline(loop.uri) == {**wanted, "version": 1}
-    # Any cell stands for its notebook, as for the command; one that is not read has no version.
+    # Any cell represents its notebook, as for the command; a cell that is not read has no version.
     assert await puller.outline(notebook.documents[1].uri) == {**wanted, "version": None}
 
 

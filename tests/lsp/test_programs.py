@@ -143,7 +143,7 @@ def told(conversion: Conversion, path: Path, start: Path) -> list[tuple[str, int
     return sorted((each.rule, each.line - 1) for each in conversion.applied if each.path == name)
 
 
-# What is shown and done in each file
+# Results shown and applied in each file
 
 
 @pytest.mark.parametrize("name", ["train.py", "model.py", "steps.py"])
@@ -203,7 +203,7 @@ async def test_the_statements_one_after_another_make_the_whole(puller: Session, 
             break
         note = left[-1 if turn % 2 else 0]
         document = documents[Path(note.path or start).name]
-        await puller.outline(document.uri)  # A menu may be of the version before.
+        await puller.outline(document.uri)  # A menu may belong to the previous version.
         menu = await puller.actions(document, note.line - 1)
         (action,) = (each for each in menu if each.kind == STATEMENT)
         resolved = await puller.resolve(action)
@@ -246,7 +246,7 @@ async def test_the_command_converts_all_files(editor: Session, folder: Path) -> 
     assert places == {
         (each.rule, Path(each.path or folder / "train.py").as_uri(), each.line) for each in wanted.applied
     }
-    # And that is all there was to be done, whichever file it is asked for.
+    # That was everything, whichever file is asked.
     answer = await editor.run("trainshift.makeDistributed", {"uri": (folder / "model.py").as_uri()})
     assert (answer["applied"], answer["status"]) == (False, "already distributed"), answer
 
@@ -264,7 +264,7 @@ async def test_a_refusal_tells_the_file_that_it_is_for(puller: Session, folder: 
     assert action.disabled.reason.endswith(wanted.reason)
     answer = await puller.run("trainshift.makeDistributed", {"uri": document.uri, "apply": False})
     assert (answer["edit"], answer["reason"]) == (None, action.disabled.reason)
-    # In the file itself the place is known from where it is shown.
+    # In the file itself, the position in the document gives the place.
     action = await whole(puller, opened(puller, steps))
     assert action.disabled is not None
     assert action.disabled.reason == wanted.reason
@@ -305,7 +305,7 @@ async def test_every_file_of_a_program_is_converted_as_convert_does(
         del puller.documents[document.uri]
 
 
-# What changes
+# Changes
 
 
 async def test_unsaved_changes_of_another_file_count(puller: Session, folder: Path) -> None:
@@ -429,7 +429,7 @@ async def test_what_another_program_wants_differently_is_refused(puller: Session
     trains.rename(folder / "aside.txt")
     puller.watched(trains, DELETED)
     assert await made(puller, await whole(puller, document)) == changed(converted(fits))
-    # The other one is written anew, in a document that is saved nowhere yet.
+    # The other file changes too, in a document that is not saved yet.
     text = text_of(folder / "aside.txt")
     other = puller.open(text, trains.as_uri())
     action = await whole(puller, document)

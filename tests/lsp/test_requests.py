@@ -59,12 +59,12 @@ async def test_an_outline_names_the_loops_of_all_forms(strict_puller: Session) -
         {"name": "Keras", "uri": document.uri, "range": place(5, start, start + len(FIT))},
         {"name": "GradientTape", "uri": document.uri, "range": place(7, 0, len("for i in range(10):"))},
     ]
-    # It says what the lenses say, and counts what they count.
+    # It has the texts and the counts of the lenses.
     titles = [each.command.title for each in await puller.lenses(document) if each.command]
     assert titles[::2] == [f"{each['name']} loop · Make distributed" for each in first["loops"]]
     assert titles[1::2] == ["1 warning"] * len(first["loops"])
     assert first["warnings"] == 1
-    # It is of the version that is there when it is asked for.
+    # It belongs to the version that is current at the request.
     puller.write(document, f"\n{TWO_FORMS}")
     second = await puller.outline(document.uri)
     assert [each["range"]["start"]["line"] for each in second["loops"]] == [6, 8]
@@ -175,7 +175,7 @@ async def test_nonsense_is_refused(puller: Session, params: object) -> None:
     assert await puller.outline(document.uri) is not None
 
 
-# The codes
+# Codes
 
 
 async def test_the_codes_are_those_of_the_command_line(puller: Session) -> None:
@@ -196,7 +196,7 @@ async def test_the_codes_are_those_of_the_command_line(puller: Session) -> None:
     assert await puller.request(RULES, {}) == found
 
 
-# The files that use TensorFlow
+# Files that use TensorFlow
 
 
 async def test_the_scripts_are_those_that_use_tensorflow(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from benchmarks.script import script
 from lsp.session import PATIENCE, Json
 from lsp.soak_client import CAPABILITIES, STRANGE, SoakClient, assert_as_checked, refuse, running, with_code
 
-# What cannot be read
+# Unreadable messages
 
 
 REQUESTS = (
@@ -119,7 +119,7 @@ def test_a_message_that_is_longer_than_it_says_costs_no_other() -> None:
         client.close()
 
 
-# A client that cannot do what it is asked
+# A client that lacks the requested ability
 
 
 @pytest.mark.parametrize(
@@ -198,7 +198,7 @@ def test_folders_and_files_may_go(tmp_path: Path) -> None:
         client.close()
 
 
-# A client that goes
+# A client that disconnects
 
 
 def test_the_process_ends_when_its_client_is_killed_though_the_pipes_stay_open() -> None:
@@ -207,7 +207,7 @@ def test_the_process_ends_when_its_client_is_killed_though_the_pipes_stay_open()
         message = {"jsonrpc": "2.0", "id": 1, "method": "initialize"}
         client.send({**message, "params": {"processId": parent.pid, "capabilities": {}}})
         client.notify("initialized", {})
-        _flood(client, 300)  # Nobody reads any of it, so that the server cannot even write.
+        _flood(client, 300)  # The client reads nothing, so that the server cannot even write.
         parent.kill()
         parent.wait(PATIENCE)
         assert client.process.wait(PATIENCE) == 1

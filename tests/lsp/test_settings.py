@@ -57,7 +57,7 @@ def script(session: Session, folder: Path, text: str = TEXT, name: str = "train.
     return session.open(text, (folder / name).as_uri())
 
 
-KERAS_2 = 'keras = "2"\n'  # Whatever the project asks for.
+KERAS_2 = 'keras = "2"\n'  # Whatever the project requires.
 
 
 async def shown(session: Session, document: Document, *codes: str, **loud: types.DiagnosticSeverity) -> None:
@@ -75,7 +75,7 @@ def tell(session: Session, section: object) -> None:
     session.client.workspace_did_change_configuration(types.DidChangeConfigurationParams(section))
 
 
-# Of the editor
+# Settings of the editor
 
 
 async def test_each_folder_has_settings_of_its_own(tmp_path: Path) -> None:
@@ -92,12 +92,12 @@ async def test_each_folder_has_settings_of_its_own(tmp_path: Path) -> None:
         await shown(session, script(session, quiet), "TF01")
         await shown(session, script(session, loud), "TF01", TF03=ERROR)
         await shown(session, script(session, inner), TF03=INFORMATION)
-        # What is in no folder has the settings of no folder.
+        # A document outside all folders has no folder's settings.
         outside = script(session, tmp_path / "else")
         await shown(session, outside, "TF03")
         untitled = session.open(TEXT)
         await shown(session, untitled, "TF03")
-        # They change for one folder, then for what is in none.
+        # They change for one folder, then for documents outside all folders.
         session.configure({"ignore": ["TF"]}, loud.as_uri())
         await session.until(
             "a warning goes", lambda: session.documents[(loud / "train.py").as_uri()].shown == []
@@ -105,7 +105,7 @@ async def test_each_folder_has_settings_of_its_own(tmp_path: Path) -> None:
         session.configure({"select": ["TF01"]})
         await shown(session, untitled, "TF01")
         await shown(session, outside, "TF01")
-        # A folder goes, and with it its settings.
+        # A folder is removed, and its settings with it.
         event = types.WorkspaceFoldersChangeEvent(
             added=[], removed=[types.WorkspaceFolder(quiet.as_uri(), "quiet")]
         )
@@ -192,7 +192,7 @@ async def test_what_is_right_holds_beside_what_is_wrong() -> None:
         assert "select" in message.message
 
 
-# Of the project
+# Settings of the project
 
 
 async def test_the_project_decides_key_by_key(tmp_path: Path) -> None:
@@ -248,7 +248,7 @@ async def test_patterns_of_the_editor_are_those_of_its_folder(tmp_path: Path) ->
     folder = project(tmp_path / "here")
     settings = {folder.as_uri(): {"exclude": ["/old/"], "perFileIgnores": {"new/*.py": ["TF01"]}}}
     async with serve(PULLING, folders=[folder], settings=settings) as session:
-        # The very first answer is by these settings.
+        # The very first answer follows these settings.
         assert await session.pulled(script(session, folder, name="old/first.py")) == []
         assert {each.code for each in await session.pulled(script(session, folder))} == BOTH
         assert {each.code for each in await session.pulled(script(session, folder, name="new/a.py"))} == {
@@ -339,7 +339,7 @@ async def test_a_script_for_keras_3_is_refused_unless_versions_are_ignored(tmp_p
         answer = await session.run("trainshift.makeDistributed", {"uri": document.uri})
         assert (answer["applied"], answer["status"]) == (False, "refused")
         assert answer["reason"] == action.disabled.reason
-        # Another version is asked for, and again the first one; then versions are ignored.
+        # A different version is required, and then the first one again; then versions are ignored.
         for content, is_refused in (("tensorflow==2.15.1\n", False), ("tensorflow==2.16.1\n", True)):
             (folder / "requirements.txt").write_text(content, encoding="utf-8")
             session.watched(folder / "requirements.txt", types.FileChangeType.Changed)
@@ -368,7 +368,7 @@ async def test_what_the_project_asks_for_is_told_at_the_import(tmp_path: Path) -
         (related,) = found.related_information or ()
         assert related.location.uri == requirements.as_uri()
         assert related.location.range.start == types.Position(1, 0)
-        # What can be done about it.
+        # Possible fixes.
         actions = {each.title: each.command for each in await session.menu(document, found.range)}
         opening = actions["Trainshift: Open requirements.txt"]
         assert opening is not None
@@ -384,7 +384,7 @@ async def test_what_the_project_asks_for_is_told_at_the_import(tmp_path: Path) -
         assert anyway is not None
         await session.run(anyway.command, *anyway.arguments or ())
         assert document.text == text_of(path.with_name("after.py"))
-        # While the import is edited it stays, and with another version it goes.
+        # It stays while the import is edited, and disappears with a different version.
         session.edit(document, "import tensorflow as tf", "import tensorflow as tf\n")
         assert "TS04" in {each.code for each in await session.pulled(document)}
         requirements.write_text("numpy\ntensorflow==2.15.1\n", encoding="utf-8")

@@ -89,7 +89,7 @@ class Soak:
                 self.ask(uri)
             if self.random.random() < 0.01:
                 self.reopen(uri)
-            # Now and then everything there is to say about a version is said.
+            # Now and then, every request is made for one version.
             if self.random.random() < 0.01:
                 self.client.diagnostics(uri)
             elif self.random.random() < 0.05:
@@ -217,7 +217,7 @@ class Soak:
                 assert client.published[uri]["version"] == self.versions[uri], f"{note}, {uri}"
                 expected = fresh.diagnostics(uri)
                 if any(each["code"] == "TS00" for each in expected):
-                    # All else is shown as it was before the text was broken.
+                    # Everything else is shown as it was before the syntax error.
                     assert [each for each in found[uri] if each["code"] == "TS00"] == expected, (
                         f"{note}, {uri}"
                     )

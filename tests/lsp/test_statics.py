@@ -114,7 +114,7 @@ async def test_the_command_line_and_the_server_expand_alike(
         (tmp_path / name).write_bytes(text.encode())
     monkeypatch.chdir(tmp_path)
     done = CliRunner().invoke(cli, ["static", "--write", "--format", "json", *texts])
-    assert done.exit_code == 1  # Some are refused.
+    assert done.exit_code == 1  # Some of them are refused.
     told = {each["path"]: each for each in json.loads(done.stdout)["files"]}
     for name, text in texts.items():
         document = puller.open(text)
@@ -156,7 +156,7 @@ async def test_a_refusal_is_told_with_its_line(puller: Session) -> None:
     assert (told["edit"], told["status"]) == (None, "refused")
     assert told["withheld"][0]["line"] == line
     action = (await menu(puller, document, "raise ValueError", (EXPAND,)))[f"{FOR_READING}: stubborn"]
-    if action.disabled is None:  # It was not known in a moment.
+    if action.disabled is None:  # It was not known immediately.
         with pytest.raises(JsonRpcException, match="assert"):
             await puller.result(action, document)
     else:

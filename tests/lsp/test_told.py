@@ -50,7 +50,7 @@ def faults(answer: Any, hint: Any, where: str = "answer") -> list[str]:
     if hint in MODULES:
         return [] if type(answer) is hint else [f"{where} is {answer!r}, no {hint.__name__}"]
     if not hasattr(hint, "__required_keys__"):
-        return [] if isinstance(answer, dict) else [f"{where} is {answer!r}"]  # A type of the protocol's.
+        return [] if isinstance(answer, dict) else [f"{where} is {answer!r}"]  # A type of the protocol.
     if not isinstance(answer, dict):
         return [f"{where} is {answer!r}"]
     hints = get_type_hints(hint)

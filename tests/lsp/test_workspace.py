@@ -89,7 +89,7 @@ async def test_an_imported_file_is_followed_while_it_is_edited(editor: Session, 
     buffer = opened(editor, helper)
     editor.edit(buffer, "return model", "model.fit(1, 2)")
     await editor.shown(main, is_spread)
-    # The text of the buffer counts, not what the disk holds.
+    # The text of the buffer counts, not the file on disk.
     editor.watched(write(helper, IDLE), CHANGED)
     editor.edit(main, "epochs=5", "epochs=6")
     await editor.shown(main, is_spread)
@@ -178,22 +178,22 @@ async def test_all_files_of_the_folders_are_reported(tmp_path: Path) -> None:
         assert shown["broken.py"] == ["TS00"]
         assert shown.keys() == {"alias.py", "main.py", "broken.py"}
         assert all(each.version is None for each in found.values())
-        # What has not changed is not told twice.
+        # Unchanged results are not sent twice.
         known = {uri: each.result_id for uri, each in found.items()}
         again = await workspace(session, known)
         assert {uri: each.kind for uri, each in again.items()} == dict.fromkeys(known, "unchanged")
-        # A file changes; another one changes what is said of those that import it.
+        # One file changes, which changes the findings of its importers.
         session.watched(write(one / "alias.py", ALIAS.replace("Adam", "SGD")), CHANGED)
         session.watched(write(helper, IDLE), CHANGED)
         again = await workspace(session, known)
         changed = {uri for uri, each in again.items() if each.kind == "full"}
         assert changed == {(one / "alias.py").as_uri(), (one / "main.py").as_uri()}
         assert not is_spread(list(again[(one / "main.py").as_uri()].items))
-        # One that is open is reported as it is in the editor.
+        # An open file is reported with the editor's text.
         document = session.open("x = 1\n", (one / "alias.py").as_uri())
         again = await workspace(session, known)
         assert (again[document.uri].version, list(again[document.uri].items)) == (1, [])
-        # One that is gone has nothing to be said about.
+        # A deleted file has no findings.
         (two / "deep" / "broken.py").unlink()
         session.watched(two / "deep" / "broken.py", DELETED)
         again = await workspace(session, known)
@@ -240,7 +240,7 @@ async def test_a_scan_takes_what_check_has_kept_while_the_files_stay(
     async with serve(PULLING, folders=[tmp_path]) as session:
         assert await is_kept(session, alias)
         assert await is_kept(session, other)
-        # What another file imports is evidence for it, too.
+        # Imported files are evidence for a file, too.
         write(alias, f"{ALIAS}\n")
         session.watched(alias, CHANGED)
         assert not await is_kept(session, alias)
@@ -261,7 +261,7 @@ async def test_a_long_scan_tells_how_far_it_is(tmp_path: Path) -> None:
         percentages = [value["percentage"] for _, value in session.progress if value["kind"] == "report"]
         assert percentages == sorted(percentages)
         assert percentages[-1] == 100
-        # Only the first scan takes its time.
+        # Only the first scan takes long.
         session.progress.clear()
         await workspace(session)
         assert session.progress == []
@@ -295,7 +295,7 @@ async def test_a_scan_can_be_cancelled(tmp_path: Path) -> None:
             await session.ask(first)
         assert refusal.value.code == REQUEST_CANCELLED
         await session.until("the bar is gone", lambda: session.progress[-1][1]["kind"] == "end")
-        # By the request's own number.
+        # By the number of the request.
         sent = session.client.protocol.send_request_async(  # type: ignore[no-untyped-call]
             types.WORKSPACE_DIAGNOSTIC, params, "scan"
         )
@@ -306,7 +306,7 @@ async def test_a_scan_can_be_cancelled(tmp_path: Path) -> None:
         with pytest.raises(JsonRpcException) as refusal:
             await session.ask(second)
         assert refusal.value.code == REQUEST_CANCELLED
-        # The server is as able as before.
+        # The server still works as before.
         session.edit(document, "Adam = tf", "Best = tf")
         assert (await session.pulled(document))[0].range.start.line == 1
 

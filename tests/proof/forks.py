@@ -23,7 +23,7 @@ RANKS = 2
 # How long importing everything may take.
 IMPORT_LIMIT = 120.0
 
-# The zygotes of this process, by rank, their Python, and what that is to import.
+# The zygotes of this process, by rank, Python and preloaded modules.
 _ZYGOTES: dict[tuple[int, str, str], Zygote] = {}
 _STARTING = Lock()
 
@@ -38,7 +38,7 @@ def forked(launch: Launch, rank: int, python: str = sys.executable) -> Forked:
         for each in range(max(RANKS, int(launch.environment.get("HOROVOD_SIZE", 1)))):
             if (each, python, flag) not in _ZYGOTES or not _ZYGOTES[each, python, flag].alive():
                 _ZYGOTES[each, python, flag] = Zygote(launch.environment, python)
-        # One rank would not wait for the other one for as long as importing may take.
+        # One rank would not wait for the other one as long as importing may take.
         for zygote in _ZYGOTES.values():
             zygote.wait_until_ready()
     return _ZYGOTES[rank, python, flag].fork(launch)

@@ -28,14 +28,14 @@ from trainshift.proving.observed.rendezvous import rendezvous
 __all__ = ["Code", "Run", "judge", "prove", "prove_data", "run_converted", "run_original"]
 
 RANKS = 2
-# Only this ends a stall: the stall check of Horovod 0.28.1 was seen to do nothing on Gloo.
+# Only this ends a stall: the stall check of Horovod 0.28.1 had no effect on Gloo.
 TIME_LIMIT = 120.0
-# Where a process may write what it likes.
+# A folder that a process may write to.
 TOPS = ("work", "home", "tmp")
 
 ENVIRONMENT = {
     "CUDA_VISIBLE_DEVICES": "",
-    # Milliseconds; asked each one of them, a rank that waits takes a tenth of a processor.
+    # In milliseconds; with a poll each millisecond, a waiting rank takes a tenth of a processor.
     "HOROVOD_CYCLE_TIME": "5",
     "MPLBACKEND": "Agg",
     "OMP_NUM_THREADS": "1",

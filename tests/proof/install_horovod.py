@@ -25,8 +25,8 @@ BUILD = {
     "HOROVOD_WITH_GLOO": "1",
     "HOROVOD_WITHOUT_MPI": "1",
 }
-# A CMake that optimizes little, writes nothing for debuggers and builds Gloo once: half of the work.  What is
-# proven is what Horovod does, not how quickly.
+# A CMake wrapper that optimizes little, writes no debug information and builds Gloo once: half of the work.
+# The tests prove what Horovod does, not its speed.
 CMAKE = """#!/bin/sh
 case "$1" in
   --build) shift 2; exec cmake --build . --target tensorflow "$@";;
@@ -35,7 +35,7 @@ case "$1" in
 esac
 """
 FLAGS = "-O1 -DNDEBUG"
-# What later ones lack, and who knows it.
+# Modules that later versions lack, and their users.
 FIRST_PATCHED = (2, 19)
 PATCH = Path(__file__).parents[2] / "server" / "trainshift" / "host" / "pythons" / "horovod.patch"
 PIP = (sys.executable, "-m", "pip", "-q")

@@ -22,9 +22,9 @@ from trainshift.proving.observed.record import Run
 
 HERE = Path(__file__).parent
 PROVING = Path(launch.__file__).parent
-# What is looked at for a person alone, and not in the runs here; so is what ends a training.
+# Modules that only show results to a person, and are not part of these runs; and those that end a training.
 FOR_PEOPLE = {"details", "links"}
-# What decides how code runs, and what is written down of it.
+# The code that decides how a script runs, and what is recorded.
 OBSERVING = (
     *sorted(path for path in (PROVING / "observed").glob("*.py") if path.stem not in FOR_PEOPLE),
     PROVING / "launch.py",

@@ -43,7 +43,7 @@ def proven(
 
 def begin(launch: Launch, python: str) -> Started:
     """Fork the process of a launch."""
-    # What is forked from outlives the proof, and is none of it.
+    # The zygote outlives the proof, and is not part of it.
     own = {
         name: value
         for name, value in launch.environment.items()

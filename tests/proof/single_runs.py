@@ -12,7 +12,8 @@ from pathlib import Path
 from proof.originals import HERE, OBSERVING, PROVING, digest, sources
 
 WRITTEN = Path(__file__).with_suffix(".json")
-# What decides how a script that is not forked is judged.  None of these runs notes data, as `data` does.
+# The code that decides how a script without a fork is judged.  None of these runs records data, as `data`
+# does.
 SOURCES = (
     *(path for path in OBSERVING if path.stem != "data"),
     PROVING / "judging" / "judge.py",

@@ -20,7 +20,7 @@ from trainshift.proving.judging.timeline import Reduction, repeated
         ([2.0] * STEPS, 0, ["sum"], "fails"),
         ([1.0, 1.0, 2.0, 2.0, 2.0, 2.0], 0, ["average", "sum"], "fails"),
         ([0.5] * STEPS, 0, ["average"], "fails"),
-        # What is clipped has the direction of the mean; what is changed otherwise has not.
+        # A clipped gradient has the direction of the mean; one that is changed otherwise does not.
         ([1.0, 0.7, 0.4, 0.6, 0.3, 0.9], 0, ["average"], "holds"),
         ([1.0, 0.7, 0.4, 0.6, 0.3, 0.9], 0, ["sum"], "not seen"),
         ([1.0] * STEPS, 2, ["average"], "holds"),
@@ -59,7 +59,7 @@ def test_gradients_that_the_script_averages_once_more() -> None:
         return repeated(reductions, ended)
 
     assert times() == times("[]") == times("[2]", "[]") == 1
-    assert times("[3, 2]", "[2]", "[]", late=0.75) == 1  # What the step has made of the weights.
+    assert times("[3, 2]", "[2]", "[]", late=0.75) == 1  # The weights after the step.
     assert times("[3, 2]", "[2]", "[]") == times("[3, 2]", "[2]") == 2
 
 
@@ -71,7 +71,7 @@ def test_what_is_never_compared_does_not_hold_by_a_wrap() -> None:
 @pytest.mark.parametrize(
     ("kind", "alone", "together", "verdict"),
     [
-        # What a script does to gradients besides: it adds up those of several batches, or scales them.
+        # Other uses of gradients in a script: it sums those of several batches, or scales them.
         ("sum", 1.0, 1.0, "holds"),
         ("sum", 0.5, 0.5, "holds"),
         ("sum", 0.25, 0.5, "fails"),
@@ -83,7 +83,7 @@ def test_what_is_never_compared_does_not_hold_by_a_wrap() -> None:
         ("", 0.01, 0.02, "fails"),
         ("", 1.0, 0.25, "fails"),
         ("", 1.0, 4.0, "fails"),
-        # By so much it scales a loss, anew after each overflow.
+        # The factor by which it scales a loss, renewed after each overflow.
         ("", 2.0**-15, 2.0**-14, "not seen"),
         ("sum", 0.0, 0.5, "not seen"),
         ("", 0.0, 0.25, "not seen"),
@@ -104,7 +104,7 @@ def test_what_reached_the_optimizer_by_what_reaches_it_alone(
         ]
 
     (original, _) = samples(alone)
-    # Alone, the mean is what the one process has computed.
+    # On its own, the mean is the value of the one process.
     for step in range(STEPS):
         local = original[f"1/local/{step}/{kind}".rstrip("/")]
         original[f"1/gradients/{step}"] = local * numpy.float32(alone)

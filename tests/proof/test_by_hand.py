@@ -18,7 +18,7 @@ from trainshift.proving.judging.seen import Seen
 OWN = [numpy.array([1.0, 2.0, 3.0]), numpy.array([3.0, 1.0, 0.0])]
 MEAN = (OWN[0] + OWN[1]) / 2
 CLIPPED = [0.2, 0.15, 0.1, 0.13, 0.11, 0.2]
-# What was lowered, by the number of the rank and of the step.
+# The loss, by the number of the rank and of the step.
 LOWERED = {
     "the mean": lambda rank, step: 0.2 * MEAN,
     "a rate that falls": lambda rank, step: 0.2 * 0.8**step * MEAN,

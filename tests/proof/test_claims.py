@@ -65,7 +65,7 @@ def test_a_broadcast_that_is_undone() -> None:
     undone = [run(record(rank, weights=[f"{rank} {step}" for step in range(STEPS)]), rank) for rank in (0, 1)]
     found = judged(undone, arrays([1.0] * STEPS))
     assert (found["weights"].verdict, found["broadcast"].verdict) == ("fails", "fails")
-    # Where an optimizer makes other steps, weights come apart ever more, and no broadcast is undone.
+    # If an optimizer makes other steps, weights drift apart, and no broadcast is undone.
     samples = arrays([1.0] * STEPS)
     for growth, verdict in ((0.0, "fails"), (1.0, "holds")):
         for rank, each in enumerate(samples):
@@ -189,7 +189,7 @@ def test_variables_that_are_set_to_what_was_broadcast() -> None:
             for rank in range(RANKS)
         ]
         assert judged(ranks)["broadcast"].verdict == verdict
-        # So it is where each rank then makes something else of them, mended in the end or not.
+        # The same holds if each rank then changes them differently, fixed in the end or not.
         for values in (0, 1):
             for rank, each in enumerate(ranks):
                 assert each.record
@@ -238,7 +238,7 @@ def test_a_script_that_asks_for_arguments() -> None:
     assert (found["ends"].verdict, found["output"].verdict) == ("fails", "not seen")
     assert "arguments are required: --data" in found["ends"].says
     assert found["ends"].do.startswith("Give the arguments of the script after --:")
-    # What was printed by others than rank 0 before one of them ended is a fault all the same.
+    # Output of ranks other than 0 before one of them ended is still a fault.
     loud = [failed[0], replace(failed[1], stdout="step 1\n")]
     assert judged(loud)["output"].verdict == "fails"
 
@@ -256,7 +256,7 @@ def test_what_was_not_run_may_print() -> None:
 def test_ranks_that_were_stopped_before_the_end_of_epochs_that_differ() -> None:
     for own, stopped, verdict in (
         ([[16], [20]], True, "not seen"),
-        ([[16], [20]], False, "holds"),  # Then they have ended, whatever they went through.
+        ([[16], [20]], False, "holds"),  # Then they have ended, whatever happened before.
         ([[16], [16]], True, "holds"),
         ([[16, 4], [16]], True, "holds"),
     ):

@@ -20,12 +20,12 @@ pytestmark = pytest.mark.proof
 CASES = {each.heading: each.blocks for each in read_examples(ROOT / "hazards" / "proof.md")}
 WRONG = {code: blocks["python"] for code, blocks in CASES.items()}
 DYING = [code for code, blocks in CASES.items() if "dies" in blocks["outcome"]]
-# A change of the conversion pins GPUs, which can be done once.
+# One change of the conversion pins GPUs, which is possible only once.
 CONVERTING = {rule.code for rule in HAZARDS if rule.mended_by}
 ALONE = [code for code in CASES if code in CONVERTING and "python fixed" not in CASES[code]]
-# The claims of a proof that hazards break, in the scripts of `test_prove`, where they are seen to fail.  That
-# parts differ by a row (HZ14) depends on the number of ranks.  Gradients that are summed over several batches
-# (HZ24) are so on the one process as well that the ranks are compared with: no claim tells of them.
+# The claims of a proof that hazards break, in the scripts of `test_prove`, which show the failures.
+# Whether parts differ by a row (HZ14) depends on the number of ranks.  Gradients summed over several
+# batches (HZ24) are also summed on the single process of the comparison: no claim shows them.
 CLAIMS = {
     "HZ02": {"gpu"},
     "HZ03": {"gpu"},
@@ -46,7 +46,7 @@ CLAIMS = {
     "HZ25": {"data"},
 }
 OF_GPUS = {"HZ02", "HZ03"}
-# Runs script after script, and tells the last line of each, or else the files that it wrote.
+# Runs script after script, and reports the last line of each, or else the files that it wrote.
 RUNNER = """import contextlib, io, os, runpy
 
 for name in sorted(name for name in os.listdir() if name.startswith("HZ")):

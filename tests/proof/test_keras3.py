@@ -37,7 +37,7 @@ pytestmark = [pytest.mark.proof, pytest.mark.keras3]
 PYTHON = Path(__file__).parents[2] / ".venv-keras3" / "bin" / "python"
 KERAS3 = Place(str(PYTHON))
 LEGACY = Place(str(PYTHON), {FLAG: "1"})
-# Of each pattern one: what `make test` runs.
+# One of each pattern, for `make test`.
 SAMPLE = (
     "fit_callbacks",
     "gan_train_on_batch",
@@ -49,7 +49,7 @@ SAMPLE = (
 PROGRAM_SAMPLE = ("keras_three_files",)
 LEGACY_SAMPLE = ("keras_mnist_callbacks", "mnist_tape", "monitored_hooks")
 WRONG_SAMPLE = ("fit_callbacks left to XLA", "traced_gan Boolean flag")
-# What each mistake is found by: one of these, or what ends a rank.
+# The claims by which each mistake is found, or the error that ends a rank.
 FOUND_BY = {
     "not averaged": {"not-reduced"},
     "not averaged in a graph": {"not-reduced"},
@@ -64,9 +64,9 @@ FOUND_BY = {
 }
 
 
-# What no files of weights may be called on Keras 3.
+# Names that Keras 3 does not accept for files of weights.
 OLD_NAMES = re.compile(rb"""(?:(?<!\.weights)\.h5|\.ckpt)(["'])""")
-# What these spell otherwise on the newer line, by `tf_keras` or not, before they run there at all.
+# Spellings that change on the newer line, with `tf_keras` or without, before the scripts run there at all.
 SPELLED = {
     "keras_on_batch_gan": (
         ("\nimport keras\n", "\nfrom tensorflow import keras\n"),
@@ -165,7 +165,7 @@ def interpreter() -> Interpreter:
     return found
 
 
-# Horovod's optimizer averages nothing on Keras 3, and says nothing.
+# Horovod's optimizer silently averages nothing on Keras 3.
 BY_HAND = """import horovod.tensorflow.keras as hvd
 import keras
 import numpy as np
@@ -176,7 +176,7 @@ model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)])
 model.compile(hvd.DistributedOptimizer(keras.optimizers.SGD(0.01 * hvd.size())), "mse", jit_compile=False)
 model.fit(x, x.sum(axis=1), batch_size=8, epochs=2, verbose=0)
 """
-# Each function of Horovod's for Keras 2 by itself: the error that it ends with, or whether weights are alike.
+# Each Horovod function for Keras 2 on its own: the error that it raises, or whether the weights are equal.
 TRIED = """import horovod.tensorflow as hvd_tf
 import horovod.tensorflow.keras as hvd
 import keras
@@ -223,7 +223,7 @@ for name, trial in TRIALS.items():
         print(name, type(error).__name__, text, sep=": ")
 """
 CORE = ("ends", "weights", "averaged", "broadcast", "rate")
-# The claim that fails for each mistake, in what people are told.
+# The claim that fails for each mistake, in the words of the report.
 CLAIMS = {
     "not averaged": "averaged",
     "averaged twice": "averaged",

@@ -18,23 +18,23 @@ PLACE = Place(
     str(TOP / ".venv-libraries" / "bin" / "python"),
     {
         "HF_HUB_OFFLINE": "1",
-        # A thread of pyarrow's would run in what all processes are forked from.
+        # A thread of pyarrow would run in the process from which all others are forked.
         "JE_ARROW_MALLOC_CONF": "background_thread:false",
         "PYTHONWARNINGS": "ignore",
     },
 )
 REQUIREMENTS = (Path(__file__).parent / "libraries.txt").read_text("utf-8")
 ONE_IN = 5
-# What the judge says of a script that is none of its conversion: a search draws other rates in each run, and
-# Optuna logs on every rank.  That each rank has a folder of Hydra's of its own is reported.  What an agent
-# holds is broadcast before its optimizer has slots, which begin with zeros; Gym logs on every rank.
+# The judge's faults of a script that are not faults of its conversion: a search draws other rates in each
+# run, and Optuna logs on every rank.  Separate Hydra folders for each rank are reported.  The variables of
+# an agent are broadcast before its optimizer has slots, which begin with zeros; Gym logs on every rank.
 EXPECTED = {
     "agents_dqn": frozenset({"not-broadcast", "rank1-logged"}),
     "hydra_config": frozenset({"rank1-wrote-file"}),
     "sklearn_search": frozenset({"rate-not-scaled"}),
     "optuna_search": frozenset({"rate-not-scaled", "rank1-logged"}),
 }
-# What a library trains itself, and what its refusal names.
+# The libraries that train themselves, and the names in their refusals.
 REFUSED = {"keras_tuner_search": "hides the fit"}
 
 

@@ -103,7 +103,7 @@ AFTER = """            result = take()
 BEFORE = """            self.observe(after_update, state())
             result = take()
 """
-# What is done wrong, in which script it shows, and the change: a file, a text in it, and what is put there.
+# A mistake, the script that shows it, and the change: a file, a text in it, and the replacement.
 MISTAKES = {
     "no-optimizer": ("tape", "observer", "observer.hook_optimizers(", "(lambda: 0)("),
     "no-tape": ("tape", "observer", "    observer.hook_tape()\n", ""),
@@ -137,7 +137,7 @@ MISTAKES = {
 }  # fmt: skip
 
 
-# Its loss is known by the number of its rank, and so are the first step's gradients.
+# Its loss is known from the number of its rank, and so are the gradients of the first step.
 RANKS = """import horovod.tensorflow as hvd
 import numpy as np
 import tensorflow as tf
@@ -153,7 +153,7 @@ for step in range(3):
 print("rank", hvd.rank())
 open(f"{hvd.rank()}.txt", "w").close()
 """
-# Where ranks are taken for one another: a file, a text in it, and what is put there.
+# Code that confuses ranks: a file, a text in it, and the replacement.
 SWAPS = {
     "as-they-are-started": ("prove", "= directories[rank]", "= directories[len(directories) - 1 - rank]"),
     "as-they-write": (
@@ -221,7 +221,7 @@ def compared(record: Any, own: dict[str, Any], samples: dict[str, Any], elsewher
         "weights": lambda: optimizer.weights == [digest([each]) for each in own["values"]],
         "final": lambda: optimizer.final == [digest([own["values"][-1]])],
         "broadcast": lambda: len(record.broadcasts) == 1 and not optimizer.unbroadcast_variables,
-        # The one script broadcasts after its first step; of a session's graph it is not known.
+        # One script broadcasts after its first step; for a session's graph it is unknown.
         "given": lambda: not optimizer.given,
         "wraps": lambda: record.wraps > 0,
         "reduced": lambda: record.reduced == ["average"],

@@ -40,7 +40,7 @@ def test_conversion_is_true(conversion: Conversion, pytestconfig: pytest.Config)
     conversion.assert_proven(pytestconfig)
 
 
-# Of each kind one that is quick; `odd.py` runs all.
+# A quick one of each kind; `odd.py` runs all.
 ODD = ("class_trainer", "emoji_bom", "monitored_hooks", "strategy_workers")
 
 

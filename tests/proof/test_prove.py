@@ -17,7 +17,7 @@ from trainshift.proving.prove import marked
 
 pytestmark = pytest.mark.proof
 
-# As the examples of Horovod's own documentation do it.
+# As in the examples of Horovod's documentation.
 TAPE = """import os
 import numpy as np
 import tensorflow as tf
@@ -84,7 +84,7 @@ if hvd.rank() == 0:
 model.fit(x, y, batch_size=16, epochs=4, callbacks=callbacks, verbose=2 if hvd.rank() == 0 else 0)
 """
 
-# All ranks read what rank 0 has written in place of an older file, once they have waited for it.
+# All ranks read the new file that rank 0 has written over an older one, after waiting for it.
 READ = """hvd.broadcast(0, root_rank=0)
 model.load_weights("weights.h5")
 """
@@ -115,7 +115,7 @@ LEAVE = "    if step == 5 and hvd.rank() == 1:\n        os.kill(os.getpid(), 9)\
 PERMUTED = "order = np.random.permutation(len(x))\nx, y = x[order], y[order]\n"
 OWN_RATE = "    optimizer.learning_rate = 0.001 * hvd.size() / (1 + float(loss))\n"
 Mistake = tuple[str, str, str, str, list[tuple[str, str]]]
-# What is wrong, the script, the claims that fail, parts of the lines that are named, and the changes.
+# The mistake, the script, the claims that fail, parts of the reported lines, and the changes.
 MISTAKES: list[Mistake] = [
     (
         "no-broadcast, shuffled-before-shared",
@@ -238,7 +238,7 @@ def test_each_mistake_fails_at_its_claim(mistake: Mistake, tmp_path: Path) -> No
     result = proven(tmp_path, changed(script, changes))
     assert failing(result) == set(expected.split()), result["claims"]
     assert result["verdict"] == "fails"
-    # What a rank's end has ended was not stopped.
+    # A process that ended because of a rank's end was not stopped.
     assert not (result["stopped"] and "killed" in mistake[0])
     for claim in result["claims"]:
         if claim["verdict"] == "fails":
@@ -252,7 +252,7 @@ def test_each_mistake_fails_at_its_claim(mistake: Mistake, tmp_path: Path) -> No
             assert not any("hvd.init" in place["text"] for place in claim["places"])
 
 
-# Whatever a script does besides, it is seen through to its end, and nothing of it is left.
+# Every script runs to its end, whatever else it does, and leaves nothing behind.
 UNRULY = """
 import signal, subprocess, sys
 for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):
@@ -283,7 +283,7 @@ def test_an_unruly_script_is_seen_through_and_leaves_nothing(
     numpy = pytest.importorskip("numpy")
     table = numpy.zeros((300, 300))
     numpy.save(project / "data" / "table.npy", table)
-    # Its steps are taken eagerly, and its tape sees a function traced.
+    # Its steps are eager, and its tape records a traced function.
     eager = [("@tf.function\ndef", "forward = tf.function(model)\n\n\ndef"), ("model(x, t", "forward(x, t")]
     script = changed(TAPE, [("\nrng =", f"{UNRULY}\nrng ="), *eager])
     result = proven(project, script + "    os._exit(0)\n")

@@ -56,7 +56,7 @@ def test_data_that_only_one_rank_makes_anew_are_not_compared() -> None:
 
 
 def test_trainings_one_after_the_other_are_cut_at_other_places() -> None:
-    # The second epoch of the original is cut, as the first of a second optimizer on the ranks is not.
+    # The second epoch of the original is cut, but not the first epoch of a second optimizer on the ranks.
     whole = batches(*cut(0, 40), *cut(0, 40), *cut(0, 12))
     ranks = [batches(*cut(0, 40)[rank::2] * 2, *cut(0, 40)[rank::2]) for rank in range(2)]
     assert shares(whole, *ranks).startswith("fails")
@@ -104,22 +104,22 @@ def test_an_epoch_of_all_ranks_is_the_originals_whatever_the_size_of_its_batches
     assert found(2, size=4, epochs=[20]) == "holds"
     assert found(2, size=2, epochs=[40]) == "holds"
     assert found(4, size=4, epochs=[10]) == LEFT_OUT.format(0.5)
-    # The ranks come to the end of their second epoch, and the original to that of its fourth.
+    # The ranks reach the end of their second epoch, and the original the end of its fourth.
     whole = batches(*cut(0, 160) * 4)
     ours = [batches(*[range(160)[rank::2][at : at + 2] for at in range(0, 80, 2)] * 2) for rank in range(2)]
     assert shares(whole, *ours).startswith("holds")
     assert shares(whole, *(each[:60] for each in ours)).startswith("holds")
     assert shares(whole, *(each[:20] * 4 for each in ours)).startswith("fails")
-    # Loops that come to their first elements again have come to their end, too.
+    # A loop that sees its first elements again has also reached its end.
     whole = batches(*cut(0, 160))
     halves = [batches(*cut(0, 160)[rank::2] * 2) for rank in range(2)]
     assert shares(whole, *halves).startswith("holds")
     parts = [batches(*cut(0, 160)[rank::4] * 4) for rank in range(2)]
     assert LEFT_OUT.format(0.5) in shares(whole, *parts)
-    # Of 31 elements of each rank 16 make a batch.
+    # Of the 31 elements of each rank, 16 make a batch.
     small = [batches(*[range(rank * 31, rank * 31 + 16)] * 6) for rank in range(2)]
     assert not shares(batches(range(16), range(16, 32), range(32, 48)), *small).startswith("fails")
-    # One of 3 batches is left over, and so may be one on each rank.
+    # One of 3 batches is left over, and possibly one on each rank.
     three = [record(rank, data=batches(*cut(0, 12)[rank::2]), epochs=[1], rows=[4]) for rank in range(2)]
     few = record(0, data=batches(*cut(0, 12)), stopped=True, epochs=[3], rows=[4])
     assert not judge_shares(run(few), [*map(run, three)], True).fails
@@ -172,7 +172,7 @@ def test_parts_of_data_that_are_shuffled_and_were_not_all_seen() -> None:
     whole = drawn(*range(600), seed=0)
     assert shares(whole, *(drawn(*range(rank, 600, 2)) for rank in range(2))).startswith("holds: ")
     assert shares(whole, *(drawn(*range(600)) for _ in range(2))).startswith("fails")
-    # Of so many all ranks may draw, and seldom meet.
+    # With this many elements, all ranks may draw from all, and seldom draw the same.
     many = shares(drawn(*range(1700), seed=5), *(drawn(*range(rank, 1700, 2)) for rank in range(2)))
     assert "too short for an epoch" in many
 
@@ -200,7 +200,7 @@ def test_batches_that_are_almost_an_epoch_are_drawn_by_chance() -> None:
 
 def test_a_function_that_is_traced_under_an_eager_tape_holds_no_data() -> None:
     leaves = Leaves()
-    # As TensorFlow calls those that it tells of operations.
+    # In TensorFlow's names of its operations.
     leaves("Placeholder", (), (), (object(),), op_name="x", graph=object())
     assert leaves.found == []
     assert leaves.known == {}
@@ -234,7 +234,7 @@ def test_parts_that_each_rank_was_given_are_no_draws_from_all() -> None:
         (whole, mine, ([400], [100], [100]), "not seen"),
         (whole, mine, ([], [], []), "not seen"),
         (whole, apart, ([400], [200], [200]), "holds"),
-        # Of rows that come twice some are on both, however they are shared out.
+        # Some rows that occur twice are on both ranks, however they are divided.
         (whole_again, [drawn(*range(200)), drawn(*range(200))], ([400], [200], [200]), "not seen"),
     )
     for original, ranks, lengths, verdict in cases:
@@ -278,6 +278,6 @@ def test_labels_of_divided_data_are_not_drawn() -> None:
     whole = epochs(*range(320))
     ranks = [epochs(*range(rank, 320, 2)) for rank in range(2)]
     assert "elements of its own" in shares(whole, *ranks)
-    # The rows tell what the labels do not: that each rank has but a half of its share.
+    # The rows show that each rank has only half of its share, which the labels do not.
     halves = [epochs(*range(rank, 320, 4)) for rank in range(2)]
     assert shares(whole, *halves, ended=True).startswith("fails")

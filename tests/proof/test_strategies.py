@@ -22,7 +22,7 @@ devices = tf.config.list_physical_devices("CPU")
 tf.config.set_logical_device_configuration(devices[0], [tf.config.LogicalDeviceConfiguration()] * 2)
 strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
 """
-# The proof moves all seeds by rank, so that what two replicas begin with has to be worked out.
+# The proof offsets all seeds by rank, so the initial values of two replicas have to be computed.
 DRAWN = "rng.rand(192, 8, 8)"
 SAME = "np.abs(np.sin(np.arange(192 * 64))).reshape(192, 8, 8)"
 BUILT = "    model = create_model()\n"
@@ -48,7 +48,7 @@ def test_two_ranks_end_with_the_weights_of_two_replicas(script: str) -> None:
     assert conversion.status is Status.CONVERTED
     weights = _weights(run_original(script).stdout)
     assert _weights(run_converted(conversion.text)[0].stdout) == weights
-    # And where the loss is divided by the batch of all ranks, which Horovod averages, they would not.
+    # The ranks would not agree if the loss is divided by the batch of all ranks, which Horovod averages.
     loss = "global_batch_size=GLOBAL_BATCH_SIZE"
     wrong = conversion.text.replace(loss, f"{loss} * hvd.size()")
     assert wrong != conversion.text

@@ -16,8 +16,8 @@ from trainshift.python.source.edit import apply, merge
 
 pytestmark = pytest.mark.proof
 
-# Runs script after script, and prints for each what its ranks must have alike: the sizes and sums of the
-# weights, the rate and how many steps were taken.
+# Runs script after script, and prints the values that must agree between its ranks: the sizes and sums of
+# the weights, the rate and the number of steps.
 RUNNER = """import contextlib, io, os, random, runpy, urllib.request
 import numpy as np
 import tensorflow as tf

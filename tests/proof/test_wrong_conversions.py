@@ -229,7 +229,7 @@ WRONG = [
         (WRAP_OPTIMIZER, ""),
         ('    metrics=["accuracy"],\n)\n', '    metrics=["accuracy"],\n)\n' + WRAP_OPTIMIZER),
     ),
-    # Where a tape's gradients are applied, the wrap of an optimizer that fits share averages nothing.
+    # If a tape's gradients are applied, the wrap of an optimizer that is shared by fits averages nothing.
     wrong(
         "tape-of-a-mode-not-wrapped",
         "modes",
@@ -246,7 +246,7 @@ WRONG = [
         (PLATEAU, f"if hvd.rank() == 0:\n    {PLATEAU}"),
     ),
     wrong("metrics-not-averaged", "fit", "metrics-differ", (AVERAGE, "[]")),
-    # spec.md 5.8: a literal reading appends the user's list, on the root.
+    # spec.md 5.8: a literal reading appends the user's list, on rank 0.
     wrong(
         "callbacks-on-root",
         "fit",
@@ -257,7 +257,7 @@ WRONG = [
             "    callbacks=[callbacks[0], callbacks[1:]] if hvd.rank() == 0 else callbacks[:1],",
         ),
     ),
-    # Keras flattens what is nested: this is no fault.
+    # Keras flattens nested lists: this is not a fault.
     wrong(
         "callbacks-nested",
         "fit",
@@ -367,7 +367,7 @@ GOOD = [
     )
 ]
 RUN_SINGLY = WRONG[::10]
-# The claim that each fault breaks, for a person who has their own script proven.
+# The claim that each fault breaks, for a person who proves a script of their own.
 CLAIMS = {
     "did-not-finish": "ends",
     "metrics-differ": "ends",
@@ -425,7 +425,7 @@ def assert_judged(case: Wrong, single_runs: SingleRuns) -> None:
     found = claims(Seen(original(case.sample), ranks))
     expected = {CLAIMS[each] for each in case.faults if each in CLAIMS}
     failing = {each.id for each in found if each.verdict == FAILS}
-    # The judge looks no further where a rank did not end; a person is told what else was seen.
+    # The judge stops at a rank that did not end; the report also has the other observations.
     assert expected == failing or ("ends" in expected and expected < failing), found
 
     def judge_single_runs() -> list[str]:

@@ -23,7 +23,7 @@ MINE = "mine = slice(hvd.rank() * share, (hvd.rank() + 1) * share)\n"
 STEPS = "    steps = len(features) // BATCH // hvd.size() * hvd.size()\n"
 INDICES = "range(hvd.rank(), steps, hvd.size())"
 
-# A name, the sample that is changed, the ids of all faults that this causes, and the changes.
+# A name, the sample that is changed, the ids of all resulting faults, and the changes.
 WRONG = [
     ("not-divided", "divided_tape", "epoch-not-divided data-shared", (SHARE, "")),
     (

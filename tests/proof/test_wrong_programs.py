@@ -63,7 +63,7 @@ WRONG = [
         "schedule-class-of-a-module",
         "transformer_schedule",
         "utils.py",
-        "schedule-not-divided",  # what a warm-up gives twice as many steps on is the same as twice of it
+        "schedule-not-divided",  # a warm-up over twice as many steps is the same as twice a warm-up
         ("tf.math.minimum(arg1, arg2) * hvd.size()", "tf.math.minimum(arg1, arg2)"),
     ),
     wrong(

@@ -36,7 +36,7 @@ MODULES = (
     "horovod.tensorflow.keras",
     "trainshift.proving.observed.main",
 )
-# What AutoGraph converts in nearly every process: a third of the time that one takes.
+# Functions that AutoGraph converts in nearly every process: a third of its time.
 CONVERTED = {
     "DistributedGradientTape",
     "_allreduce",
@@ -64,17 +64,17 @@ CONVERTED = {
     "train_function",
     "wrapper",
 }
-# Where that is defined.
+# The module that defines it.
 CONVERTING = (
     "horovod.common.",
     "horovod.tensorflow",
     "keras.src.engine.training",
     "trainshift.proving.observed.",
 )
-# Where this is set, it names the folder of the package that observes in place of ours.
+# If this is set, it names the folder of the package that observes in place of ours.
 PACKAGE = "TRAINSHIFT_PROOF_PACKAGE"
 LARGEST_PACKET = 1 << 20
-# How often it is asked, while a process runs, whether one has ended.
+# The interval at which running processes are polled for their end.
 INTERVAL = 0.02
 PR_SET_PDEATHSIG = 1
 
@@ -84,11 +84,12 @@ def main() -> None:
     channel = socket.socket(fileno=int(sys.argv[1]))
     given = {**os.environ}
     for module in MODULES:
-        with suppress(ModuleNotFoundError):  # The one line has no Estimators, the other no legacy optimizers.
+        with suppress(ModuleNotFoundError):  # One line has no Estimators, the other no legacy optimizers.
             importlib.import_module(module)
     convert()
     set_by_imports = dict(os.environ.items() - given.items())
-    # What is here for good is never looked through again, which takes half a second at each process's end.
+    # Permanent objects are frozen: otherwise collecting them takes half a second at the end of each
+    # process.
     gc.collect()
     gc.freeze()
     tell(channel, ready=True)
@@ -151,7 +152,7 @@ def serve(channel: socket.socket) -> dict[str, Any] | None:
             tell(channel, pid=child)
         for pid in [*running]:
             if os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
-                # While it has not been waited for, no other process can have its number.
+                # Until it is waited for, no other process can get its number.
                 end_group(pid)
                 status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
                 running.remove(pid)
@@ -161,7 +162,7 @@ def serve(channel: socket.socket) -> dict[str, Any] | None:
 def end_group(pid: int) -> None:
     """End a forked process, and its children."""
     os.kill(pid, signal.SIGKILL)
-    # One that was only just forked leads no group yet.
+    # A process that was only just forked leads no group yet.
     with suppress(ProcessLookupError):
         os.killpg(pid, signal.SIGKILL)
 
@@ -186,7 +187,7 @@ def become(arguments: list[str], directory: str, environment: dict[str, str], ou
         file = os.open(path, os.O_RDWR | os.O_CREAT | (os.O_TRUNC if number else 0), 0o644)
         os.dup2(file, number)
         os.close(file)
-    # It may not outlive the process that tells how it ended.
+    # It must not outlive the process that reports its end.
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     os.chdir(directory)
     os.environ.clear()

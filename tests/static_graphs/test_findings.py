@@ -34,7 +34,7 @@ def test_every_code_has_a_case_of_what_is_wrong_and_of_what_is_right(each: Stati
     assert {"ok", "violated"} <= kinds
 
 
-# That an `input_spec` has no effect shows in no result.
+# No result shows that an `input_spec` has no effect.
 WITHOUT_EFFECT = ("PD26: a spec without effect", "PD26: a spec that would stand in the way")
 
 

@@ -104,7 +104,7 @@ def f(x):
 
 """
 NAMES = ("a", "b", "c", "d")
-# `$n` stands for any of the names, `$v` for any of the values.
+# `$n` is replaced by any of the names, `$v` by any of the values.
 VALUES = """
 $n | $n | $n | $n | x | 0 | $n + 1 | l[0] | m[-1] | t[0] | t[2] | k["k"] | k.get("j") | o.p | r.q | o.held[0]
 near() | one(d) | even($n, 0, 4) | COUNT | KEPT[-1] | ($n if l[0] > 0 else t[1]) | paddle.abs(x)

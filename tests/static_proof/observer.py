@@ -32,7 +32,7 @@ from typing import Any
 import numpy as np
 import paddle
 
-# What Paddle loads when it first makes something static: half of the time of a small snippet.
+# Modules that Paddle loads when it first makes a function static: half of the time of a small snippet.
 LATE = (
     "numpy.testing",
     "asyncio",
@@ -54,7 +54,7 @@ def main() -> None:
     importlib.import_module("paddle.jit.sot.utils.utils").get_numpy_ufuncs()
     keep_builtins()
     gc.collect()
-    gc.disable()  # What is forked is done before it would pay.
+    gc.disable()  # A forked process ends before it would pay off.
     gc.freeze()
     assert len(os.listdir("/proc/self/task")) == 1, "threads run where all shall be forked from"
     answers = os.fdopen(os.dup(1), "w")
@@ -111,7 +111,7 @@ def ended(request: dict[str, Any], mode: str, directory: str) -> dict[str, Any]:
 def observe(request: dict[str, Any], mode: str, writer: int) -> None:
     """Run the snippet in one mode in a forked process, and write down its end."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    # Of its own time, so that it does not matter what else runs; what only waits has ten times as much.
+    # Processor time, so that other load does not matter; waiting has ten times as much.
     resource.setrlimit(resource.RLIMIT_CPU, (request["limit"], resource.RLIM_INFINITY))
     signal.alarm(10 * request["limit"])
     nowhere = os.open(os.devnull, os.O_RDWR)
@@ -211,7 +211,7 @@ def calls(request: dict[str, Any], mode: str) -> list[Value]:
     arrays afterwards.
     """
     choose(mode)
-    # Once: sot would take functions of a second copy for those of the first.
+    # Once: SOT would confuse the functions of a second copy with those of the first.
     defined = loaded(mode).__dict__
     told = []
     for node in ast.parse(request["run"]).body:

@@ -55,7 +55,7 @@ def _observer() -> subprocess.Popen[str]:
         "OPENBLAS_NUM_THREADS": "1",
         "OMP_NUM_THREADS": "1",
         "GLOG_minloglevel": "3",
-        # Without it sot runs what has fewer than ten operations as Python, as it would not in a program.
+        # Otherwise SOT runs functions with fewer than ten operations as Python, unlike in a real program.
         "MIN_GRAPH_SIZE": "0",
         "PYTHONWARNINGS": "ignore",
     }

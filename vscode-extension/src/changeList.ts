@@ -16,16 +16,16 @@ export const REVEAL = "trainshift.revealChange";
 interface Row {
   readonly item: vscode.TreeItem;
   readonly rows: readonly Row[];
-  /** The change that it is about, where it is one. */
+  /** The change of this line, if it is about one. */
   readonly note?: Note;
 }
 
-/** What is listed: a conversion, the rules of its changes, and those that the person leaves out. */
+/** The contents of the list: a conversion, the rules of its changes, and those that the user leaves out. */
 export interface Listed {
   readonly conversion: Conversion;
   readonly rules: readonly Rule[];
   readonly leftOut: readonly Note[];
-  /** Tells one conversion from the next. */
+  /** Distinguishes one conversion from the next. */
   readonly turn: number;
 }
 
@@ -39,7 +39,7 @@ export class ChangeList implements vscode.TreeDataProvider<Row>, vscode.Disposab
   private leftOut: readonly Note[] = [];
 
   readonly onDidChangeTreeData = this.changed.event;
-  /** Tells which changes the person leaves out now. */
+  /** Reports the changes that the user leaves out now. */
   readonly onDidChoose = this.chosen.event;
 
   constructor() {
@@ -65,7 +65,7 @@ export class ChangeList implements vscode.TreeDataProvider<Row>, vscode.Disposab
     return [...(row?.rows ?? this.rows)];
   }
 
-  /** List what a conversion would do. */
+  /** List the changes of a conversion. */
   fill({ conversion, rules, leftOut, turn }: Listed): void {
     this.leftOut = leftOut;
     this.rows = [
@@ -82,20 +82,20 @@ export class ChangeList implements vscode.TreeDataProvider<Row>, vscode.Disposab
     this.view.message = message;
   }
 
-  /** Open the list, under the name of what is converted. */
+  /** Open the list, under the name of the converted file or program. */
   async open(name: string): Promise<void> {
     this.view.description = name;
     await vscode.commands.executeCommand(`${VIEW}.focus`);
   }
 
-  /** Close the panel, which would go on to show another view, which nobody has asked for. */
+  /** Close the panel, which would otherwise show another view that was not requested. */
   async close(): Promise<void> {
     if (this.view.visible) {
       await vscode.commands.executeCommand("workbench.action.closePanel");
     }
   }
 
-  /** The person has ticked changes, or left them out. */
+  /** The user has ticked or unticked changes. */
   private choose(items: readonly [Row, vscode.TreeItemCheckboxState][]): void {
     const left = new Set(this.leftOut);
     for (const [row, state] of items) {
@@ -137,7 +137,7 @@ function rowsOf(
   ];
 }
 
-/** A row of its own for each conversion: the one that was clicked last time is not chosen. */
+/** A separate row for each conversion: the row clicked last time is not selected. */
 function actionRow(label: string, icon: string, command: string, turn: number): Row {
   const item = new vscode.TreeItem(label);
   item.id = `${command} ${turn}`;
@@ -160,7 +160,7 @@ function headRow(label: string, description: string, rows: readonly Row[]): Row 
   return { item, rows };
 }
 
-/** A row of a change, with a box to leave it out where all others are right without it. */
+/** The row of a change, with a check box if the others are valid without it. */
 function changeRow(note: Note, isOneOfSeveral: boolean, isLeftOut: boolean): Row {
   const row = noteRow(note, "edit", isOneOfSeveral);
   if (note.optional) {

@@ -1,4 +1,4 @@
-/** The library's client of one server process, made to leave to the extension what is the extension's. */
+/** The library's client of one server process; the extension handles restarts and messages itself. */
 
 import { ChildProcess, spawn } from "node:child_process";
 
@@ -26,10 +26,10 @@ import { within } from "./time";
 const START_LIMIT_MS = 60_000;
 const END_LIMIT_MS = 2_000;
 
-/** The Python that is selected for the scripts of a folder, where that is known. */
+/** The Python selected for the scripts of a folder, where known. */
 export type PythonOf = (folder: vscode.Uri | undefined) => Promise<string | undefined>;
 
-/** A client that starts one process and never another one; what comes after its end is its owner's affair. */
+/** A client that starts one process and never another one; its owner handles the end of the process. */
 export class Client extends LanguageClient {
   private process: ChildProcess | undefined;
 
@@ -43,7 +43,7 @@ export class Client extends LanguageClient {
     super("trainshift", "Trainshift", () => this.spawn(command, cwd), options(log, pythonOf, closed));
   }
 
-  /** Start the server; rejects, and ends it, where it ends at once or does not answer for long. */
+  /** Start the server; if it ends at once or does not answer in time, end it and reject. */
   async launch(): Promise<void> {
     try {
       await within(START_LIMIT_MS, this.start());
@@ -56,17 +56,20 @@ export class Client extends LanguageClient {
     }
   }
 
-  /** Have the server ask for its settings anew. */
+  /** Have the server request its settings again. */
   async renewSettings(): Promise<void> {
     await this.sendNotification(DidChangeConfigurationNotification.type, { settings: null });
   }
 
-  /** The version that the server says it has. */
+  /** The version that the server reports. */
   get serverVersion(): string | undefined {
     return this.initializeResult?.serverInfo?.version;
   }
 
-  /** The commands are the extension's, there whatever the server's state; so is the check of the workspace. */
+  /**
+   * The extension owns the commands, which exist in any state of the server; so does the check of the
+   * workspace.
+   */
   override registerFeature(feature: StaticFeature | DynamicFeature<unknown>): void {
     const method = "registrationType" in feature ? feature.registrationType.method : undefined;
     if (method === DocumentDiagnosticRequest.method) {
@@ -78,12 +81,12 @@ export class Client extends LanguageClient {
     }
   }
 
-  /** What goes wrong is told once, by the extension. */
+  /** The extension reports each failure once. */
   override error(message: string, data?: unknown): void {
     super.error(message, data, false);
   }
 
-  /** End the server, by force where it does not end by itself. */
+  /** End the server, by force if it does not end by itself. */
   override async dispose(timeout?: number): Promise<void> {
     try {
       await super.dispose(timeout);
@@ -105,7 +108,10 @@ export class Client extends LanguageClient {
   }
 }
 
-/** What a server can do, but for reports on files that are not open: the client would ask for them all the time. */
+/**
+ * The server's capabilities, without reports on files that are not open: the client would request them all
+ * the time.
+ */
 function ofOpenFiles(capabilities: ServerCapabilities): ServerCapabilities {
   const { diagnosticProvider } = capabilities;
   return diagnosticProvider === undefined
@@ -160,7 +166,7 @@ function options(
   };
 }
 
-/** A text of a hover, whose links to the bundled pages show them as a person reads them. */
+/** The text of a hover, with links that show the bundled pages rendered. */
 function explained(
   content: vscode.MarkdownString | vscode.MarkedString,
 ): vscode.MarkdownString | vscode.MarkedString {
@@ -175,7 +181,7 @@ function explained(
   return told;
 }
 
-/** What a loop that can be trained on several ranks also offers: to see whether that holds. */
+/** The second offer for a loop that can be distributed: proving that. */
 function proofOf({ command, range }: vscode.CodeLens, document: vscode.TextDocument): vscode.CodeLens[] {
   if (command?.command !== MAKE_DISTRIBUTED || command.title.endsWith(NOT_DISTRIBUTABLE)) {
     return [];
@@ -193,7 +199,7 @@ function proofOf({ command, range }: vscode.CodeLens, document: vscode.TextDocum
     : [];
 }
 
-/** A section of settings with the Python that is selected, whose TensorFlow tells for which Keras to write. */
+/** A section of settings with the selected Python, whose TensorFlow decides the Keras version. */
 function withPython(section: unknown, python: string | undefined): unknown {
   const isSection = typeof section === "object" && section !== null && "syntaxErrors" in section;
   return isSection && python !== undefined ? { ...section, python } : section;
@@ -210,7 +216,7 @@ const SHOW_SYNTAX_ERRORS = [
   "meta.pyrefly",
 ];
 
-/** A section of settings in which it is decided whether the server shows syntax errors, too. */
+/** A section of settings with the decision whether the server also shows syntax errors. */
 function withSyntaxErrors(section: unknown): unknown {
   if (typeof section !== "object" || section === null || !("syntaxErrors" in section)) {
     return section;
@@ -219,7 +225,7 @@ function withSyntaxErrors(section: unknown): unknown {
   return { ...section, syntaxErrors: section.syntaxErrors ?? !isShown };
 }
 
-/** The log as the library traces to it: by the setting `trainshift.trace.server`, and not by the log's level. */
+/** The log that the library traces to: the setting `trainshift.trace.server` decides, not the log level. */
 function traced(log: vscode.LogOutputChannel): vscode.LogOutputChannel {
   const isWanted = vscode.workspace.getConfiguration("trainshift").get("trace.server") !== "off";
   return Object.create(log, {

@@ -27,15 +27,15 @@ import { Server } from "./server";
 import { moved, Section, Summary, warningsIn } from "./summary";
 import { asSentence, capitalized, counted } from "./words";
 
-/** So often files are opened that turn out to belong to a program. */
+/** The number of times that more files are opened because they turn out to belong to the program. */
 const MOST_TURNS = 3;
 
-// Three buttons of a message are no wider.
+// Three buttons of a message fit in this width.
 const SHOW_SUMMARY = "Summary";
 const PROVE_IT = "Prove…";
 const RUN_IT = "Run…";
 
-/** Converts documents as a whole, and says what came of it. */
+/** Converts whole documents, and reports the result. */
 export class Converter {
   constructor(
     private readonly server: Server,
@@ -44,9 +44,8 @@ export class Converter {
   ) {}
 
   /**
-   * Convert a document: the one that is given by a URI or an object that holds one, else the one in front.
-   *
-   * An object may say by `ignoreVersions` that it does not matter what versions its project asks for.
+   * Convert a document: the one given by a URI or by an object with one, else the active one. An object can
+   * set `ignoreVersions` to ignore the versions that its project requires.
    */
   async makeDistributed(given?: unknown): Promise<void> {
     const uri = await opened(given);
@@ -75,7 +74,7 @@ export class Converter {
     }
   }
 
-  /** Say why nothing is changed, in full, and lead to the place and to what explains it. */
+  /** Show the full reason why nothing is changed, with links to the place and to the explanation. */
   private async refuse(
     uri: vscode.Uri,
     name: string,
@@ -102,7 +101,7 @@ export class Converter {
     await actions[choice?.title ?? ""]?.();
   }
 
-  /** Show what would be changed in all files, and change it at once if that is wanted. */
+  /** Show the changes in all files, and apply them at once on request. */
   private async propose(
     client: LanguageClient,
     uri: vscode.Uri,
@@ -127,7 +126,7 @@ export class Converter {
     const { conversion, edit } = chosen;
     const [is, has] = conversion.files > 1 ? ["are", "have"] : ["is", "has"];
     if (!isCurrent(conversion)) {
-      warn(`${name} ${has} changed since; nothing was converted. Ask for it again.`);
+      warn(`${name} ${has} changed since; nothing was converted. Run the command again.`);
     } else if (!(await vscode.workspace.applyEdit(edit))) {
       warn(`${name} ${is} not changed: VS Code has refused the edit.`);
     } else {
@@ -136,7 +135,7 @@ export class Converter {
     }
   }
 
-  /** Say what was done, and keep the whole of it for the summary. */
+  /** Report the changes, and keep the whole result for the summary. */
   private async conclude(
     client: LanguageClient,
     document: vscode.Uri,
@@ -171,7 +170,7 @@ export class Converter {
       ],
     });
     const also = warnings.length > 0 ? ` ${counted(warnings.length, "warning")} left.` : "";
-    // Nothing runs a notebook on several processes.
+    // A notebook cannot run on several processes.
     const next = notebookOf(document) === undefined ? [PROVE_IT, RUN_IT] : [];
     const choice = await vscode.window.showInformationMessage(
       `Trainshift: ${text}${also}`,
@@ -188,7 +187,7 @@ export class Converter {
   }
 }
 
-/** Convert the statement at the cursor, as its quick fix would, or say why there is nothing to be done. */
+/** Convert the statement at the cursor, as its quick fix does, or say why there is nothing to do. */
 export async function makeStatementDistributed(server: Server): Promise<void> {
   const editor = vscode.window.activeTextEditor;
   const client = await server.ready();
@@ -240,14 +239,14 @@ function titleOf(place: vscode.Uri, line: number, from: vscode.Uri): string {
   return isNear ? `Go to ${where}` : `Open ${nameOf(place)}`;
 }
 
-/** How a conversion may differ from the usual one. */
+/** The options of a conversion. */
 interface Wish {
   readonly ignoreVersions?: boolean;
-  /** Optional changes that are not to be made. */
+  /** Optional changes to leave out. */
   readonly leaveOut?: readonly Note[];
 }
 
-/** What converting a document would come to; nothing is changed. */
+/** The result of converting a document; nothing is changed. */
 export function plan(client: LanguageClient, uri: vscode.Uri, wish: Wish = {}): Promise<Conversion> {
   return client.sendRequest(ExecuteCommandRequest.type, {
     command: MAKE_DISTRIBUTED,
@@ -255,7 +254,7 @@ export function plan(client: LanguageClient, uri: vscode.Uri, wish: Wish = {}): 
   }) as Promise<Conversion>;
 }
 
-/** As `plan`, with progress in the status bar, and with all files open, so that each one has a version. */
+/** Like `plan`, with progress in the status bar, and with all files open, so that each one has a version. */
 function planned(client: LanguageClient, uri: vscode.Uri, name: string, wish: Wish): Promise<Conversion> {
   const options = { location: vscode.ProgressLocation.Window, title: `Trainshift: reading ${name}` };
   const work = async (): Promise<Conversion> => {
@@ -269,7 +268,7 @@ function planned(client: LanguageClient, uri: vscode.Uri, name: string, wish: Wi
   return Promise.resolve(vscode.window.withProgress(options, work));
 }
 
-/** The files that a conversion changes and the server does not know as documents. */
+/** The files that a conversion changes and that the server has no document for. */
 function closedIn({ edit }: Conversion): vscode.Uri[] {
   const changes = (edit?.documentChanges ?? []).filter(TextDocumentEdit.is);
   return changes
@@ -277,7 +276,7 @@ function closedIn({ edit }: Conversion): vscode.Uri[] {
     .map(({ textDocument }) => vscode.Uri.parse(textDocument.uri));
 }
 
-/** What is to be converted, open so that the server knows it; undefined where that is nothing of Python. */
+/** The document to convert, open so that the server knows it; undefined if it is not Python. */
 async function opened(given: unknown): Promise<vscode.Uri | undefined> {
   const uri = uriOf(given) ?? vscode.window.activeNotebookEditor?.notebook.uri ?? inFront()?.uri;
   const notebook = uri && notebookOf(uri);
@@ -307,7 +306,7 @@ function ignoresVersions(given: unknown): boolean {
   );
 }
 
-/** Whether the documents are still of the versions that an edit was worked out for. */
+/** Return whether the documents still have the versions for which an edit was computed. */
 export function isCurrent({ edit }: Pick<Conversion, "edit">): boolean {
   const open = vscode.workspace.textDocuments;
   const documentChanges = edit?.documentChanges ?? [];

@@ -1,4 +1,6 @@
-/** "Differentiate Function…": the function at the cursor, in a mode and by parameters that a person chooses. */
+/**
+ * "Differentiate Function…": the function at the cursor, in a mode and by parameters that the user chooses.
+ */
 
 import * as vscode from "vscode";
 import { ExecuteCommandRequest, LanguageClient } from "vscode-languageclient/node";
@@ -9,7 +11,7 @@ import { Derivative, DIFFERENTIATE } from "./protocol";
 import { Server } from "./server";
 import { asSentence } from "./words";
 
-/** What the server is asked, but for the document and that it applies nothing. */
+/** The request to the server, without the document and the option to apply nothing. */
 interface Wish {
   readonly position: { line: number; character: number };
   readonly mode: string;
@@ -21,7 +23,7 @@ const MODES = [
   { label: "Forward mode", detail: "The derivative along one direction.", mode: "forward" },
 ];
 
-/** Differentiate the function at the cursor, or say why that cannot be. */
+/** Differentiate the function at the cursor, or say why that is impossible. */
 export async function differentiate(server: Server): Promise<void> {
   const editor = vscode.window.activeTextEditor;
   if (editor === undefined || !isLookedAt(editor.document)) {
@@ -53,7 +55,7 @@ export async function differentiate(server: Server): Promise<void> {
   }
 }
 
-/** What a wish comes to; nothing is changed. */
+/** The result of a request; nothing is changed. */
 function derivative(client: LanguageClient, document: vscode.TextDocument, wish: Wish): Promise<Derivative> {
   return client.sendRequest(ExecuteCommandRequest.type, {
     command: DIFFERENTIATE,
@@ -61,7 +63,7 @@ function derivative(client: LanguageClient, document: vscode.TextDocument, wish:
   }) as Promise<Derivative>;
 }
 
-/** The parameters to differentiate by; undefined where a person does not want to. */
+/** The parameters to differentiate by; undefined if the user cancels. */
 async function parameters({
   function: name,
   wrt,
@@ -79,7 +81,7 @@ async function parameters({
   return chosen && chosen.length > 0 ? chosen.map(({ label }) => label) : undefined;
 }
 
-/** Make the edit and show the new function, or say why there is none and where. */
+/** Apply the edit and show the new function, or say why there is none and where. */
 async function make(client: LanguageClient, document: vscode.TextDocument, found: Derivative): Promise<void> {
   const [refusal] = found.refusals;
   if (!found.edit) {
@@ -97,7 +99,7 @@ async function make(client: LanguageClient, document: vscode.TextDocument, found
   }
   const edit = await client.protocol2CodeConverter.asWorkspaceEdit(found.edit);
   if (!isCurrent(found)) {
-    say("the text has changed since; nothing was differentiated. Ask for it again.");
+    say("the text has changed since; nothing was differentiated. Run the command again.");
   } else if (!(await vscode.workspace.applyEdit(edit))) {
     say("nothing was differentiated: VS Code has refused the edit.");
   } else {

@@ -1,4 +1,7 @@
-/** "Check Horovod Installation": what `trainshift doctor` says of the Python of scripts, and what installs Horovod. */
+/**
+ * "Check Horovod Installation": the result of `trainshift doctor` for the Python of scripts, and the
+ * commands that install Horovod.
+ */
 
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
@@ -14,7 +17,10 @@ import { Server } from "./server";
 
 const SHOW_COMMANDS = "Show Commands";
 
-/** What `trainshift doctor --format json` says of a Python; `command-line.md` of the project describes it. */
+/**
+ * The output of `trainshift doctor --format json` for a Python; `command-line.md` of the project describes
+ * it.
+ */
 interface Diagnosis {
   readonly ready: boolean;
   readonly says: readonly string[];
@@ -28,7 +34,7 @@ interface Recipe {
   readonly commands: readonly string[];
 }
 
-/** Look at the Python of the script at `uri`, else of the document in front, else of the first folder. */
+/** Check the Python of the script at `uri`, else of the active document, else of the first folder. */
 export async function checkHorovod(
   server: Server,
   interpreters: Interpreters,
@@ -51,9 +57,9 @@ export async function checkHorovod(
   const [program, ...rest] = tool.command;
   const asked = ["-m", "trainshift", "doctor", "--format", "json", "--python", found?.executable ?? name];
   const options = { cwd: safeFolder(extension), windowsHide: true };
-  const progress = { location: vscode.ProgressLocation.Window, title: "Trainshift: looking at Horovod" };
+  const progress = { location: vscode.ProgressLocation.Window, title: "Trainshift: checking Horovod" };
   const diagnosis = await vscode.window.withProgress(progress, () => {
-    // It ends with 1 where something is missing, and has told what.
+    // The exit status is 1 if something is missing, and the output names it.
     const run = promisify(execFile)(program, [...rest, ...asked], options);
     return run.catch((error: unknown) => error as { stdout?: string }).then(({ stdout }) => read(stdout));
   });
@@ -67,7 +73,7 @@ export async function checkHorovod(
       ...(diagnosis.recipes.length > 0 ? { [SHOW_COMMANDS]: () => showCommands(name, diagnosis) } : {}),
       [CHOOSE]: () => choose(script),
     };
-    // What is to be installed comes with the commands.
+    // The packages to install come with the commands.
     await offer(`${name}: ${diagnosis.says.join(" ").replace(/:$/, ".")}`, actions);
   }
 }
@@ -92,7 +98,7 @@ function choose(script: string | undefined): Thenable<unknown> {
   return vscode.commands.executeCommand(CHOOSE_PYTHON, script);
 }
 
-/** The commands as a script that is saved nowhere, to be read, and copied or run. */
+/** The commands as an unsaved script, to read, and to copy or run. */
 async function showCommands(name: string, { says, recipes }: Diagnosis): Promise<void> {
   const [first, ...others] = recipes;
   const known = new Set(first?.commands);
@@ -104,7 +110,7 @@ async function showCommands(name: string, { says, recipes }: Diagnosis): Promise
     ...others.flatMap((recipe) => [
       "",
       `# For ${recipe.for} (needs ${recipe.needs}${recipe.tried ? "" : ", untested"}), these instead:`,
-      // Nobody runs them by running the whole.
+      // A user should not run them by running the whole file.
       ...recipe.commands.filter((command) => !known.has(command)).map((command) => `# ${command}`),
     ]),
   ];

@@ -1,28 +1,28 @@
-/** Which documents are looked at, and the one that the person has in front. */
+/** The documents that the extension handles, and the active one. */
 
 import { basename } from "node:path";
 
 import * as vscode from "vscode";
 
-/** The languages and schemes of what is sent to the server. */
+/** The languages and schemes of the documents that are sent to the server. */
 export const SELECTOR = ["file", "untitled", "vscode-notebook-cell"].map((scheme) => ({
   scheme,
   language: "python",
 }));
 
-/** Whether the server is told of a document. */
+/** Return whether the server knows a document. */
 export function isLookedAt(document: vscode.TextDocument): boolean {
   return vscode.languages.match(SELECTOR, document) > 0;
 }
 
-/** The Python document in front; of a notebook its first cell of Python, where none is being edited. */
+/** The active Python document; for a notebook its first Python cell, unless one is being edited. */
 export function inFront(): vscode.TextDocument | undefined {
   const cells = vscode.window.activeNotebookEditor?.notebook.getCells() ?? [];
   const documents = [vscode.window.activeTextEditor?.document, ...cells.map((cell) => cell.document)];
   return documents.find((document) => document !== undefined && isLookedAt(document));
 }
 
-/** The notebook that a URI names, or that holds the cell that it names. */
+/** The notebook with this URI, or the one that contains this cell. */
 export function notebookOf(uri: vscode.Uri): vscode.NotebookDocument | undefined {
   const wanted = uri.toString();
   return vscode.workspace.notebookDocuments.find(
@@ -32,14 +32,14 @@ export function notebookOf(uri: vscode.Uri): vscode.NotebookDocument | undefined
   );
 }
 
-/** The number of a notebook's cell, as VS Code counts them; undefined for what is no cell. */
+/** The number of a notebook's cell, as VS Code counts them; undefined for a document that is not a cell. */
 export function cellNumber(uri: string): number | undefined {
   const cells = vscode.workspace.notebookDocuments.flatMap((notebook) => notebook.getCells());
   const cell = cells.find((each) => each.document.uri.toString() === uri);
   return cell && cell.index + 1;
 }
 
-/** Where a line is, as a person would say it: "line 3", "cell 2, line 3", or with the name of its file. */
+/** A line in words: "line 3", "cell 2, line 3", or with the name of its file. */
 export function placed(uri: string | undefined, line: number, isOneOfSeveral = false): string {
   const cell = uri === undefined ? undefined : cellNumber(uri);
   const file = isOneOfSeveral && uri !== undefined ? `${nameOf(vscode.Uri.parse(uri))}, ` : "";

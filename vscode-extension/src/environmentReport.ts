@@ -8,7 +8,7 @@ import { Server } from "./server";
 import { typed } from "./terminal";
 import { counted } from "./words";
 
-/** Open a document that tells versions, the interpreter, settings and the server's state. */
+/** Open a document with the versions, the interpreter, the settings and the server's state. */
 export async function reportEnvironment(server: Server, extension: vscode.Extension<unknown>): Promise<void> {
   const document = await vscode.workspace.openTextDocument({
     language: "markdown",
@@ -46,7 +46,7 @@ function environment(server: Server, extension: vscode.Extension<unknown>): stri
     "",
     ...(settings.length > 0 ? settings.map((line) => `- ${line}`) : ["None."]),
     "",
-    "Nothing of this was sent anywhere. Read it before you paste it into an issue.",
+    "None of this was sent anywhere. Read it before you paste it into an issue.",
     "",
   ].join("\n");
 }
@@ -59,7 +59,7 @@ function trust(): string {
   return vscode.workspace.isTrusted ? "trusted" : "not trusted";
 }
 
-/** The settings that somebody has set otherwise, one to a line. */
+/** The settings that differ from their defaults, one per line. */
 function changedSettings(extension: vscode.Extension<unknown>): string[] {
   const { contributes } = extension.packageJSON as {
     contributes: { configuration: { properties: Record<string, { default?: unknown }> } };

@@ -1,4 +1,4 @@
-/** Whether the Python of a script has what running it with Horovod takes; what it lacks is told in one message. */
+/** Check that the Python of a script has everything that Horovod needs; one message lists what is missing. */
 
 import { existsSync } from "node:fs";
 import { delimiter, dirname, isAbsolute, join } from "node:path";
@@ -14,14 +14,17 @@ export const LAUNCHER = "horovodrun";
 export const CHOOSE = "Choose Python…";
 const HOW_TO_INSTALL = "How to Install";
 
-/** The Python of a script, what it has, and where `horovodrun` is; "" where that is not needed. */
+/** The Python of a script, its contents, and the path of `horovodrun`; "" if that is not needed. */
 export interface Equipment {
   readonly interpreter: Interpreter;
   readonly found: Probe;
   readonly launcher: string;
 }
 
-/** What a script can be run with; else the person is told what is missing, and may choose another Python. */
+/**
+ * The equipment to run a script with; otherwise the user sees the missing parts, and may choose another
+ * Python.
+ */
 export async function equipped(
   script: vscode.Uri,
   interpreters: Interpreters,
@@ -53,17 +56,17 @@ export async function equipped(
   return undefined;
 }
 
-/** That several things are not there, or one. */
+/** Words for one or several missing things. */
 function none(missing: readonly string[]): string {
   return missing.length > 1 ? `neither ${missing.join(" nor ")}` : `no ${missing.join()}`;
 }
 
-/** A Python as a person knows it: "Python 3.11.2 (/usr/bin/python3)". */
+/** A Python in words: "Python 3.11.2 (/usr/bin/python3)". */
 export function called({ version, executable }: Probe): string {
   return `Python ${version.join(".")} (${executable})`;
 }
 
-/** Where `horovodrun` is: beside the interpreter, else on the path. */
+/** The path of `horovodrun`: beside the interpreter, else on the PATH. */
 function launcherOf({ executable }: Probe): string | undefined {
   const onPath = (process.env.PATH ?? "").split(delimiter).filter(isAbsolute);
   return [dirname(executable), ...onPath]

@@ -1,4 +1,4 @@
-/** The extension: puts the parts together, and says which command does what. */
+/** The extension: assembles the parts, and binds each command. */
 
 import * as vscode from "vscode";
 
@@ -33,7 +33,7 @@ import { serverStatus } from "./status";
 import { Summary } from "./summary";
 import { WorkspaceCheck } from "./workspaceCheck";
 
-/** The settings that a running server cannot take over. */
+/** The settings that need a restart of the server. */
 const RESTARTING = ["trainshift.enable", "trainshift.args", "trainshift.trace", SETTING];
 
 let ended: (() => Promise<void>) | undefined;
@@ -63,7 +63,7 @@ export function activate(context: vscode.ExtensionContext): void {
     [EXPAND_STATIC]: () => rewriteStatic(running, preview, EXPAND_STATIC),
     [MAKE_STATIC]: () => rewriteStatic(running, preview, MAKE_STATIC),
     "trainshift.checkWorkspace": () => check.run(),
-    // `workbench.actions.view.problems` would close Problems where the focus is in it.
+    // `workbench.actions.view.problems` would close Problems if it has the focus.
     [SHOW_WARNINGS]: () => vscode.commands.executeCommand("workbench.panel.markers.view.focus"),
     [EXPLAIN]: (code) => explain(running, code),
     [RUN]: (uri) => runWithHorovod(running, interpreters, converter, context, uri),
@@ -99,7 +99,7 @@ export function activate(context: vscode.ExtensionContext): void {
     interpreters,
     running,
   );
-  // What is subscribed is disposed of before the server has ended, which still has something to log.
+  // Subscriptions are disposed of before the server has ended, and it still logs something.
   ended = () => running.stop().finally(() => log.dispose());
   restart();
 }

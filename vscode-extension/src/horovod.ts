@@ -1,4 +1,4 @@
-/** "Run With Horovod…": the script in front, on several processes, in a terminal. */
+/** "Run With Horovod…": the active script, on several processes, in a terminal. */
 
 import { dirname } from "node:path";
 
@@ -13,7 +13,10 @@ import { Server } from "./server";
 import { askForLaunch, Command, Purpose, RUN_WITH_HOROVOD } from "./launch";
 import { runInTerminal } from "./terminal";
 
-/** Ask for the number of processes and run the script at `uri`, else the one in front, once all is there. */
+/**
+ * Ask for the number of processes and run the script at `uri`, else the active one, if everything is
+ * installed.
+ */
 export async function runWithHorovod(
   server: Server,
   interpreters: Interpreters,
@@ -45,11 +48,11 @@ export async function runWithHorovod(
 }
 
 /**
- * The script at `uri`, else the one in front; of a module the one that starts its program.  Tells why it cannot be
- * run, and gives none then.
+ * The script at `uri`, else the active one; for a module, the file that starts its program.  If it cannot
+ * be run, explains why and returns nothing.
  */
 export async function scriptToRun(server: Server, uri: unknown): Promise<vscode.TextDocument | undefined> {
-  // Key bindings and links in pages do not ask whether a command is enabled.
+  // Key bindings and links in pages do not check whether a command is enabled.
   if (!vscode.workspace.isTrusted) {
     void vscode.window.showWarningMessage("Trainshift: nothing is run in a workspace that is not trusted.");
     return undefined;
@@ -75,7 +78,7 @@ export async function scriptToRun(server: Server, uri: unknown): Promise<vscode.
   return outline?.partOf ? vscode.workspace.openTextDocument(vscode.Uri.parse(outline.partOf.uri)) : document;
 }
 
-/** Ask how a script is to be launched and save it; where it is, and the folder that it is started in. */
+/** Ask how to launch a script and save it; returns its path, and the folder to start in. */
 export async function preparedLaunch(
   document: vscode.TextDocument,
   state: vscode.Memento,
@@ -90,7 +93,7 @@ export async function preparedLaunch(
   return { ...given, script, cwd };
 }
 
-/** Save what the script may import; a conversion has left it unsaved. */
+/** Save the files that the script may import; a conversion leaves them unsaved. */
 async function savedModules(): Promise<boolean> {
   const unsaved = vscode.workspace.textDocuments.filter(
     (document) => document.isDirty && document.languageId === "python" && document.uri.scheme === "file",
@@ -98,7 +101,7 @@ async function savedModules(): Promise<boolean> {
   return (await Promise.all(unsaved.map((document) => document.save()))).every(Boolean);
 }
 
-/** A script that is not distributed would be trained by each process for itself: offer to convert it first. */
+/** Each process would train a script that is not distributed by itself: offer to convert it first. */
 async function isReady(
   server: Server,
   converter: Converter,

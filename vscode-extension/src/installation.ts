@@ -1,4 +1,4 @@
-/** What an interpreter has, and how the language server gets into one that lacks it. */
+/** Interpreters and their packages, and the set-up of the language server in an environment. */
 
 import { execFile } from "node:child_process";
 import { readdirSync } from "node:fs";
@@ -16,8 +16,8 @@ const PROBE_LIMIT_MS = 30_000;
 const BUNDLED = "bundled";
 
 /**
- * What `python/probe.py` says of an interpreter; what comes after `version` is missing where it is too old.  `base`
- * is the installation that an environment was made from.
+ * The output of `python/probe.py` for an interpreter; the fields after `version` are missing if it is too
+ * old.  `base` is the installation that an environment was made from.
  */
 export interface Probe {
   readonly executable: string;
@@ -31,8 +31,8 @@ export interface Probe {
 }
 
 /**
- * A Python that an environment for the server can be made from, and the installation that it is of; `isComplete`
- * where the package brings all that it takes.
+ * A Python that can make an environment for the server, and its installation; `isComplete` if the package
+ * contains all wheels.
  */
 export interface Base {
   readonly command: CommandLine;
@@ -41,8 +41,8 @@ export interface Base {
 }
 
 /**
- * A language server that cannot be started: what to tell, in short, what a set-up could be made from, and for the
- * log what was found.
+ * A language server that cannot be started: the message, a short form, the Python to set up, and details
+ * for the log.
  */
 export class NotStarted extends Error {
   constructor(
@@ -55,24 +55,24 @@ export class NotStarted extends Error {
   }
 }
 
-/** The state of a server that waits for somebody to agree to a download. */
+/** The state of a server that waits for consent to a download. */
 export const NOT_SET_UP = "Not set up";
 const DOWNLOADS = "Trainshift needs a one-time set-up. It downloads 6 MB from PyPI.";
-/** How `python/set_up.py` ends where it would have to download, and may not. */
+/** The exit status of `python/set_up.py` if it needs a download without consent. */
 const NEEDS_DOWNLOAD = 3;
 
-/** The places that belong to the extension: where it is installed, and the environment that it makes. */
+/** The extension's own places: its installation, and its environment. */
 export interface Home {
   readonly extension: vscode.Uri;
   readonly environment: vscode.Uri;
 }
 
-/** The folder that Python is run in: nothing in it can be imported in place of a library, as in a workspace. */
+/** The folder in which Python runs: unlike a workspace, it has no modules that could shadow a library. */
 export function safeFolder(extension: vscode.Uri): string {
   return vscode.Uri.joinPath(extension, "python").fsPath;
 }
 
-/** Ask an interpreter what it has; rejects where it cannot be run. */
+/** Ask an interpreter for its packages; rejects if it cannot be run. */
 export async function probe(
   { command }: Pick<Interpreter, "command">,
   extension: vscode.Uri,
@@ -81,11 +81,11 @@ export async function probe(
   const cwd = safeFolder(extension);
   const options = { cwd, timeout: PROBE_LIMIT_MS, windowsHide: true };
   const { stdout } = await promisify(execFile)(program, [...rest, join(cwd, "probe.py")], options);
-  // What starts Python may have something to say first.
+  // Start-up files of Python may print something first.
   return JSON.parse(stdout.trim().split("\n").at(-1) ?? "") as Probe;
 }
 
-/** What an interpreter has that the language server can run in; rejects with NotStarted where it cannot. */
+/** The packages of an interpreter that can run the language server; rejects with NotStarted if it cannot. */
 export async function inspect(interpreter: Interpreter, home: Home): Promise<Probe> {
   const shown = `${typed(interpreter.command)} (${interpreter.origin})`;
   let found: Probe;
@@ -112,8 +112,8 @@ export async function inspect(interpreter: Interpreter, home: Home): Promise<Pro
 }
 
 /**
- * Make the environment of the extension's own; tells what it does, and rejects with NotStarted where it fails, or
- * would have to download what the package lacks and may not.
+ * Create the extension's own environment; reports progress, and rejects with NotStarted if it fails, or
+ * needs a download without consent.
  */
 export async function setUp(
   base: Base,
@@ -138,7 +138,7 @@ export async function setUp(
   });
 }
 
-/** Why a program has not run, in a line. */
+/** The reason why a program has not run, in one line. */
 function reasonOf(error: unknown): string {
   const isLate = error instanceof Error && "killed" in error && error.killed === true;
   const message = error instanceof Error ? error.message : String(error);
@@ -147,7 +147,7 @@ function reasonOf(error: unknown): string {
     : (message.trim().split("\n").at(-1) ?? "");
 }
 
-/** What an interpreter lacks of the language server, if anything. */
+/** The first requirement of the language server that an interpreter lacks, if any. */
 function lackOf({ trainshift, missing = [] }: Probe, wanted = ""): string | undefined {
   if (!trainshift) {
     return "has no trainshift";
@@ -160,7 +160,7 @@ function lackOf({ trainshift, missing = [] }: Probe, wanted = ""): string | unde
     : undefined;
 }
 
-/** The names of the wheels in the package: the server's, and where the package is for one platform all others. */
+/** The names of the wheels in the package: the server's, and in a package for one platform all others. */
 function bundledWheels(extension: vscode.Uri): string[] {
   const folder = join(extension.fsPath, BUNDLED);
   const names = readdirSync(folder).filter((each) => each.endsWith(".whl"));

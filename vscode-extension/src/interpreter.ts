@@ -11,7 +11,7 @@ import * as vscode from "vscode";
 import { CommandLine } from "./terminal";
 import { within } from "./time";
 
-/** A command that starts a Python, its arguments included, and who names it; `isChosen` where the person did. */
+/** A command that starts a Python, with its arguments and its origin; `isChosen` if the user named it. */
 export interface Interpreter {
   readonly command: CommandLine;
   readonly origin: string;
@@ -21,21 +21,21 @@ export interface Interpreter {
 export const SETTING = "trainshift.interpreter";
 /** The Python that runs scripts, which need not be the one that runs the server. */
 export const SCRIPTS_SETTING = "trainshift.python";
-/** What a Python may be called on the PATH; the first one is the usual one. */
+/** Possible names of Python on the PATH; the usual one comes first. */
 const ON_PATH: readonly [CommandLine, ...CommandLine[]] =
   process.platform === "win32"
     ? [["python"], ["py", "-3"]]
     : [["python3"], ["python3.13"], ["python3.12"], ["python3.11"], ["python3.10"]];
 const ANSWER_LIMIT_MS = 10_000;
-/** The server waits for its settings no longer. */
+/** The server stops waiting for its settings. */
 const SOON_MS = 500;
 
-/** Finds the interpreter and tells when another one may be the right one. */
+/** Finds the interpreter, and reports when a different one may be right. */
 export class Interpreters implements vscode.Disposable {
   private readonly changed = new vscode.EventEmitter<void>();
   private readonly disposables: vscode.Disposable[] = [
     this.changed,
-    // An extension that was installed or enabled just now may know an environment.
+    // A newly installed or enabled extension may know an environment.
     vscode.extensions.onDidChange(() => this.changed.fire()),
   ];
   private readonly listening = new Set<string>();
@@ -51,22 +51,22 @@ export class Interpreters implements vscode.Disposable {
     this.disposables.forEach((each) => void each.dispose());
   }
 
-  /** The environment that the extension has made for itself; it sees nothing that variables or users add to Python. */
+  /** The extension's own environment, isolated from variables and user packages. */
   own(): Interpreter | undefined {
     const path = ownPython(this.ownFolder);
     const origin = "the extension's own environment";
     return existsSync(path) ? { command: [path, "-I"], origin, isChosen: false } : undefined;
   }
 
-  /** Whether somebody has agreed to a set-up, for this version of the extension or an earlier one. */
+  /** Return whether the user has agreed to a set-up, for this version of the extension or an earlier one. */
   isAgreed(): boolean {
     const home = dirname(this.ownFolder.fsPath);
     return existsSync(home) && readdirSync(home).length > 0;
   }
 
   /**
-   * What may run the server, the first one before all others: the setting and nothing else; or what the extensions
-   * for Python have selected, then what is on the path.
+   * Candidates to run the server, best first: only the setting, if set; else the selection in a Python
+   * extension, then the PATH.
    */
   async find(): Promise<[Interpreter, ...Interpreter[]]> {
     const chosen = this.fromSetting();
@@ -78,8 +78,8 @@ export class Interpreters implements vscode.Disposable {
   }
 
   /**
-   * What is to run a script: what is set for scripts, else what the extensions for Python have selected for it, else
-   * the setting of the server's, else the path.
+   * The Python to run a script: the setting for scripts, else the selection in a Python extension, else the
+   * server's setting, else the PATH.
    */
   async forScript(script: vscode.Uri | undefined): Promise<Interpreter> {
     return (
@@ -90,7 +90,7 @@ export class Interpreters implements vscode.Disposable {
     );
   }
 
-  /** The Python that is set for the scripts of a folder. */
+  /** The Python set for the scripts of a folder. */
   private forScripts(scope: vscode.Uri | undefined): Interpreter | undefined {
     const path = expanded(vscode.workspace.getConfiguration("trainshift", scope).get("python", ""), scope);
     const isAllowed = vscode.workspace.isTrusted || !isInWorkspace(path);
@@ -98,7 +98,7 @@ export class Interpreters implements vscode.Disposable {
     return path !== "" && isAllowed ? { command: [path], origin, isChosen: true } : undefined;
   }
 
-  /** The Python that the extensions have selected for a folder; none where that is not known soon. */
+  /** The Python selected for a folder in a Python extension; none if that is not known soon. */
   async selected(folder: vscode.Uri | undefined): Promise<string | undefined> {
     const chosen = this.forScripts(folder);
     const found = chosen ?? this.fromExtensions(folder).catch(() => undefined);
@@ -110,7 +110,7 @@ export class Interpreters implements vscode.Disposable {
       .map((word) => expanded(word))
       .filter((word) => word !== "");
     if (!vscode.workspace.isTrusted && words.some(isInWorkspace)) {
-      this.log.warn(`${SETTING} names what is in the workspace, which is not trusted; it is not used`);
+      this.log.warn(`${SETTING} names a file of the workspace, which is not trusted; it is not used`);
       return undefined;
     }
     const [program, ...rest] = words;
@@ -119,7 +119,7 @@ export class Interpreters implements vscode.Disposable {
   }
 
   private async fromExtensions(scope?: vscode.Uri): Promise<Interpreter | undefined> {
-    // An environment may lie inside of the workspace; one that is not trusted must not name what is run.
+    // An environment may be inside the workspace; an untrusted workspace must not name a program to run.
     if (!vscode.workspace.isTrusted) {
       return undefined;
     }
@@ -132,7 +132,7 @@ export class Interpreters implements vscode.Disposable {
           return found;
         }
       } catch (error) {
-        this.log.warn(`An extension for Python does not tell its environment: ${String(error)}`);
+        this.log.warn(`A Python extension did not report its environment: ${String(error)}`);
         answer.then(
           () => this.changed.fire(), // It was late.
           () => undefined,
@@ -178,7 +178,7 @@ function onPath(command: CommandLine): Interpreter {
   return { command, origin: `${command[0]} on the PATH`, isChosen: false };
 }
 
-/** Where the Python of the extension's own environment is, or would be. */
+/** The path of the Python in the extension's own environment, whether it exists or not. */
 function ownPython(folder: vscode.Uri): string {
   return process.platform === "win32"
     ? join(folder.fsPath, "Scripts", "python.exe")

@@ -1,4 +1,6 @@
-/** "Choose Keras…": for which Keras results are written in this workspace, where requirements do not tell rightly. */
+/**
+ * "Choose Keras…": the Keras version of results in this workspace, if the requirements name the wrong one.
+ */
 
 import * as vscode from "vscode";
 
@@ -11,7 +13,7 @@ interface Declared {
   readonly enumDescriptions: readonly string[];
 }
 
-/** Ask for a Keras and set it for the workspace, or for the person where no folder is open. */
+/** Ask for a Keras and set it for the workspace, or for the user if no folder is open. */
 export async function chooseKeras(extension: vscode.Extension<unknown>): Promise<void> {
   const manifest = extension.packageJSON as {
     contributes: { configuration: { properties: Record<string, Declared> } };
@@ -41,7 +43,7 @@ const NAMES: Readonly<Record<string, string>> = {
   tf_keras: "Keras 2 by tf_keras",
 };
 
-/** The Keras of an outline and why, as a text of its own: "Keras 3, because ...". */
+/** The Keras of an outline with its reason: "Keras 3, because ...". */
 export function kerasOf({ keras }: Outline): string {
   return keras.replace(/^for /, "");
 }

@@ -1,4 +1,4 @@
-/** How a script is run with Horovod: asked for in one menu, and remembered for each script. */
+/** The options for running a script with Horovod: chosen in one menu, and remembered for each script. */
 
 import * as vscode from "vscode";
 
@@ -8,13 +8,13 @@ import { counted } from "./words";
 const MOST_PROCESSES = 1024;
 const HOST = /^[\w.-]+:[1-9]\d*$/;
 
-/** What `horovodrun` is given besides the script: texts, as a person enters them. */
+/** The options of `horovodrun`: texts, as the user enters them. */
 export interface Launch {
   readonly processes: string;
   readonly parameters: string;
   /** Hosts with the number of processes that each may run, such as "a:4,b:4"; "" for this machine. */
   readonly hosts: string;
-  /** After how many steps it ends; "0" for all. */
+  /** The number of steps to stop after; "0" for all. */
   readonly steps: string;
 }
 
@@ -26,14 +26,14 @@ export interface Command {
 
 const USUAL: Launch = { processes: "2", parameters: "", hosts: "", steps: "20" };
 
-/** What a script is run for: where that is remembered, what the menu says, and what it asks for. */
+/** The purpose of a run: the key for its options, the words of the menu, and the entries. */
 export interface Purpose {
   readonly place: string;
   readonly title: (name: string, steps: string) => string;
   readonly run: (processes: number) => string;
   readonly fewest: number;
   readonly most: number;
-  /** The option that names hosts, and the one that numbers steps; "" where there is none. */
+  /** The option that names hosts, and the one with the number of steps; "" if there is none. */
   readonly hosts: string;
   readonly steps: string;
 }
@@ -59,7 +59,7 @@ export const PROVE_WITH_RANKS: Purpose = {
   steps: "--steps",
 };
 
-/** One of the entries of the menu: what it is about, and what is wrong with an answer, if anything. */
+/** An entry of the menu: its subject, and the check of an answer. */
 interface Entry {
   readonly key: keyof Launch;
   readonly icon: string;
@@ -110,7 +110,7 @@ const ENTRIES: readonly Entry[] = [
   },
 ];
 
-/** Ask how to run a script, beginning with how it was run last; undefined where the person thinks better of it. */
+/** Ask how to run a script, starting from the last options; undefined if the user cancels. */
 export async function askForLaunch(
   script: vscode.Uri,
   memory: vscode.Memento,
@@ -169,7 +169,7 @@ function shortage({ processes, hosts }: Launch): string | undefined {
     : undefined;
 }
 
-/** A text as the words that a shell would make of it; undefined where a quotation mark is missing. */
+/** Split a text into words like a shell; undefined if a quotation mark is missing. */
 export function split(text: string): string[] | undefined {
   const words: string[] = [];
   let word: string | undefined;

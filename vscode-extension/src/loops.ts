@@ -1,4 +1,4 @@
-/** The training loops of the document in front, in the status bar, and what there is to know of them. */
+/** The training loops of the active document in the status bar, and their details. */
 
 import * as vscode from "vscode";
 import { LSPErrorCodes, ResponseError } from "vscode-languageclient/node";
@@ -59,7 +59,7 @@ export class LoopStatus implements vscode.Disposable {
     this.disposables.forEach((each) => void each.dispose());
   }
 
-  /** Show the loops in a list, from which one can go to each, or convert the file. */
+  /** Show the loops in a list that leads to each, or converts the file. */
   async choose(): Promise<void> {
     const document = inFront();
     if (document === undefined) {
@@ -101,7 +101,7 @@ export class LoopStatus implements vscode.Disposable {
         }
       }
     } catch (error) {
-      // Where the version has passed, what is shown stays until the next one is known.
+      // If the version is outdated, the shown item stays until the next one is known.
       if (asking === this.asking && error instanceof ResponseError && PASSED.includes(error.code)) {
         this.soon();
       }
@@ -130,7 +130,7 @@ export class LoopStatus implements vscode.Disposable {
   }
 }
 
-/** A line of the list, and what choosing it does. */
+/** A line of the list, and its action. */
 interface Item extends vscode.QuickPickItem {
   readonly act: () => unknown;
 }
@@ -161,7 +161,7 @@ function wholeItem(outline: Outline, uri: vscode.Uri): Item {
 function kerasItem(outline: Outline): Item {
   return {
     label: `$(versions) ${kerasOf(outline)}`,
-    detail: "What a result is written for; choose another Keras for this workspace",
+    detail: "Target of the conversion; change the Keras version for this workspace",
     act: () => vscode.commands.executeCommand(CHOOSE_KERAS),
   };
 }

@@ -5,7 +5,7 @@ import * as vscode from "vscode";
 import { RulesRequest } from "./protocol";
 import { Server } from "./server";
 
-/** A Markdown document as a person reads it; as its text where VS Code's Markdown extension is turned off. */
+/** Show a Markdown document rendered; as text if VS Code's Markdown extension is turned off. */
 async function preview(uri: vscode.Uri): Promise<void> {
   try {
     await vscode.commands.executeCommand("vscode.openWith", uri, "vscode.markdown.preview.editor");
@@ -14,7 +14,7 @@ async function preview(uri: vscode.Uri): Promise<void> {
   }
 }
 
-/** "Explain Rule…": show the page of a code, or let the person choose one. */
+/** "Explain Rule…": show the page of a code, or let the user choose one. */
 export async function explain(server: Server, code?: unknown): Promise<void> {
   const client = await server.ready();
   if (client === undefined) {
@@ -27,7 +27,7 @@ export async function explain(server: Server, code?: unknown): Promise<void> {
       ? items.find((item) => item.label === code.toUpperCase())
       : await vscode.window.showQuickPick(items, {
           title: "Explain Rule",
-          placeHolder: "A code, or a word of what the rule is about",
+          placeHolder: "A code, or a word from the rule's description",
           matchOnDescription: true,
           matchOnDetail: true,
         });

@@ -1,4 +1,4 @@
-/** What a conversion would do, before anything is changed: a diff, a list of its changes, and a decision. */
+/** A preview of a conversion: a diff, a list of its changes, and a decision. */
 
 import * as vscode from "vscode";
 
@@ -8,18 +8,18 @@ import { isDiff, Pair, revealBefore, showDiff, Sides, tabsOf } from "./sides";
 import { moved } from "./summary";
 
 const CONTEXT = "trainshift.isPreviewing";
-/** What the titles of diffs end with. */
+/** The endings of the titles of diffs. */
 const MADE_DISTRIBUTED = " ↔ made distributed";
 export const GRAPH_CODE = " ↔ graph code, for reading";
 export const MADE_STATIC = " ↔ made static";
 
-/** What a conversion would do, for the documents as they are. */
+/** The changes that a conversion proposes for the documents as they are. */
 export interface Proposal {
   readonly edit: vscode.WorkspaceEdit;
   readonly conversion: Conversion;
 }
 
-/** Works out a proposal anew, without some changes that are optional; undefined where there is none. */
+/** Computes a proposal again, without some optional changes; undefined if there is none. */
 export type Renew = (leftOut: readonly Note[]) => Promise<Proposal | undefined>;
 
 interface Shown {
@@ -34,7 +34,7 @@ interface Shown {
 
 const PAUSE_MS = 300;
 
-/** Shows one conversion at a time, until the person has decided. */
+/** Shows one conversion at a time, until the user has decided. */
 export class Preview implements vscode.Disposable {
   private readonly list = new ChangeList();
   private readonly sides = new Sides();
@@ -46,7 +46,7 @@ export class Preview implements vscode.Disposable {
   private renewals = 0;
 
   constructor() {
-    // Of a diff of an earlier session the right side is lost.
+    // The diff of an earlier session has lost its right side.
     void vscode.window.tabGroups.close([MADE_DISTRIBUTED, GRAPH_CODE, MADE_STATIC].flatMap(tabsOf));
     this.disposables = [
       this.list,
@@ -70,9 +70,8 @@ export class Preview implements vscode.Disposable {
   }
 
   /**
-   * What the person wants of a conversion of what is called `name`, if anything; closing the diff says no.
-   *
-   * The title of the diff is the name with an `ending`.
+   * The user's decision on a conversion of `name`; closing the diff means no. The title of the diff is the
+   * name with an `ending`.
    */
   ask(
     name: string,
@@ -94,7 +93,7 @@ export class Preview implements vscode.Disposable {
     revealBefore(pair, line);
   }
 
-  /** The person has decided. */
+  /** The user has decided. */
   decide(isApplied: boolean): void {
     this.shown?.decide(isApplied);
   }
@@ -120,7 +119,7 @@ export class Preview implements vscode.Disposable {
     await vscode.commands.executeCommand("setContext", CONTEXT, true);
     try {
       await this.list.open(name);
-      // VS Code gives no answer where another editor takes the place of the diff before it is there.
+      // VS Code does not answer if another editor takes the place of the diff before it opens.
       await Promise.race([decided, showDiff(title, pairs).then(() => this.tidy(title))]);
       return (await decided) ? shown?.proposal : undefined;
     } finally {
@@ -132,7 +131,7 @@ export class Preview implements vscode.Disposable {
     }
   }
 
-  /** List what a conversion would do, and give its sides. */
+  /** List the changes of a conversion, and return its sides. */
   private fill(shown: Shown): void {
     const { rules, leftOut, proposal, pairs } = shown;
     this.shown = shown;
@@ -140,7 +139,7 @@ export class Preview implements vscode.Disposable {
     this.list.fill({ conversion: proposal.conversion, rules, leftOut, turn: this.turn });
   }
 
-  /** The person has ticked changes, or left them out. */
+  /** The user has ticked or unticked changes. */
   private choose(leftOut: readonly Note[]): void {
     if (this.shown !== undefined) {
       this.shown.leftOut = leftOut;
@@ -148,7 +147,7 @@ export class Preview implements vscode.Disposable {
     }
   }
 
-  /** A document has changed while its conversion is shown: what was shown is out of date. */
+  /** A document has changed while its conversion is shown: the preview is outdated. */
   private edited({ document, contentChanges }: vscode.TextDocumentChangeEvent): void {
     const shown = this.shown;
     const isOurs = shown?.pairs.some((pair) => pair.document.toString() === document.uri.toString());
@@ -165,7 +164,7 @@ export class Preview implements vscode.Disposable {
     this.timer = setTimeout(() => void this.refresh(), PAUSE_MS);
   }
 
-  /** Show what the conversion would do now. */
+  /** Show the current result of the conversion. */
   private async refresh(): Promise<void> {
     const shown = this.shown;
     const renewal = ++this.renewals;
@@ -184,7 +183,7 @@ export class Preview implements vscode.Disposable {
     }
   }
 
-  /** Close the diff of a conversion that is decided, also one that comes late. */
+  /** Close the diff of a decided conversion, even if it opens late. */
   private async tidy(title: string): Promise<void> {
     if (this.shown?.title !== title) {
       await vscode.window.tabGroups.close(tabsOf(title), true);

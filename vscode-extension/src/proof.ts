@@ -1,4 +1,4 @@
-/** "Prove With Two Ranks…": a few steps of the script in front on real ranks, and a page about what was seen. */
+/** "Prove With Two Ranks…": a few steps of the active script on real ranks, and a page with the result. */
 
 import { mkdir, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
@@ -16,14 +16,14 @@ import { runInTerminal } from "./terminal";
 
 const VIEW = "trainshift.proof";
 const PAGE = "proof.html";
-/** The exit statuses of `trainshift prove`, for people. */
+/** The exit statuses of `trainshift prove`, in words. */
 const ENDINGS = {
   0: "Proven; the page has the details.",
   1: "Not proven; the page says what fails.",
   2: "It could not be run; the reason is above.",
 };
 
-/** Ask how, run the script at `uri`, else the one in front, and show the page about it. */
+/** Ask for options, run the script at `uri`, else the active one, and show its page. */
 export async function prove(
   server: Server,
   interpreters: Interpreters,
@@ -54,7 +54,7 @@ export async function prove(
     `prove ${nameOf(document.uri)}`,
     [[...command, given.script, ...parameters]],
     given.cwd,
-    // It tells how far it is on one line, as in any terminal.
+    // It shows its progress on one line, as in any terminal.
     { TTY_COMPATIBLE: "1" },
     ENDINGS,
   );
@@ -64,7 +64,7 @@ export async function prove(
   }
 }
 
-/** The page's colours, as the theme has them. */
+/** The page's colours, from the theme. */
 const STYLE = `<style>
   body {
     --ink: var(--vscode-foreground); --soft: var(--vscode-descriptionForeground);
@@ -100,7 +100,7 @@ function show(title: string, page: string): void {
 
 const ENTITIES: Record<string, string> = { lt: "<", gt: ">", quot: '"', "#x27": "'", amp: "&" };
 
-/** What an attribute of the page says. */
+/** The value of an attribute of the page. */
 function plain(text: string): string {
   return text.replaceAll(/&(lt|gt|quot|#x27|amp);/g, (_, name: string) => ENTITIES[name] ?? "");
 }

@@ -1,4 +1,4 @@
-/** "Choose Python for Scripts…": the one that Run, Prove and Doctor use, with no extension for Python. */
+/** "Choose Python for Scripts…": the one that Run, Prove and Doctor use, even without a Python extension. */
 
 import { existsSync, readdirSync, realpathSync } from "node:fs";
 import { homedir } from "node:os";
@@ -13,7 +13,7 @@ import { SCRIPTS_SETTING } from "./interpreter";
 const IN_ENVIRONMENT = process.platform === "win32" ? ["Scripts/python.exe", "python.exe"] : ["bin/python"];
 const ON_PATH =
   process.platform === "win32" ? ["python.exe"] : ["python3.11", "python3.10", "python3", "python"];
-/** Folders in a home that hold environments, by the tools that make them. */
+/** Folders of environments in a home, by the tools that create them. */
 const ENVIRONMENTS = [
   ".virtualenvs",
   ".conda/envs",
@@ -24,11 +24,14 @@ const ENVIRONMENTS = [
 ];
 
 interface Item extends vscode.QuickPickItem {
-  /** The path of a Python, "" for none in particular, undefined to look for one. */
+  /** The path of a Python, "" for none in particular, undefined to search for one. */
   readonly path: string | undefined;
 }
 
-/** Ask for the Python of a script, else of the one in front, and set it for its folder; whether one was chosen. */
+/**
+ * Ask for the Python of a script, else of the active one, and set it for its folder; returns whether one
+ * was chosen.
+ */
 export async function choosePython(extension: vscode.Uri, script = inFront()?.uri): Promise<boolean> {
   if (!vscode.workspace.isTrusted) {
     void vscode.window.showWarningMessage("Trainshift: nothing is run in a workspace that is not trusted.");
@@ -52,7 +55,7 @@ export async function choosePython(extension: vscode.Uri, script = inFront()?.ur
   return true;
 }
 
-/** The path of the Python that a person picks of those that there are; "" for none in particular. */
+/** The path of the Python that the user picks from the list; "" for none in particular. */
 async function picked(
   folder: string | undefined,
   now: string,
@@ -74,7 +77,7 @@ async function picked(
         : [
             {
               label: "$(discard) Automatic",
-              description: "what an extension for Python selects, else one on the PATH",
+              description: "the environment that a Python extension selects, else one on the PATH",
               path: "",
             },
           ]),
@@ -83,7 +86,7 @@ async function picked(
   show(new Map(), pythons);
   list.show();
   const asked = pythons.map((path) => probe({ command: [path] }, extension).catch(() => undefined));
-  // Shown at once, so that rows do not move under the cursor; each Python by the first of its names.
+  // Shown at once, so that rows do not move under the cursor; each Python by its first name.
   void Promise.all(asked).then((answers) => {
     const known = new Set<string>();
     const told = pythons.flatMap((path, number): [string, string][] => {
@@ -110,7 +113,7 @@ async function picked(
   return (await vscode.window.showOpenDialog(options))?.[0]?.fsPath;
 }
 
-/** What a Python has, in a line: "Python 3.11.2, TensorFlow 2.15.1, no Horovod". */
+/** The contents of a Python, in a line: "Python 3.11.2, TensorFlow 2.15.1, no Horovod". */
 export function versions({ version, hasTensorflow, hasHorovod, packages = {} }: Probe): string {
   const told = (name: string, has: boolean | undefined, number: string | null | undefined): string =>
     has === true ? `${name}${number ? ` ${number}` : ""}` : `no ${name}`;
@@ -121,14 +124,14 @@ export function versions({ version, hasTensorflow, hasHorovod, packages = {} }: 
   ].join(", ");
 }
 
-/** The file that a Python is; one of an environment is a link, and yet not the Python that it is made from. */
+/** The file that identifies a Python; in an environment it is a link, which differs from its base Python. */
 function identity(path: string, { executable }: Probe): string {
   return isEnvironment(dirname(dirname(path))) || !existsSync(executable)
     ? executable
     : realpathSync(executable);
 }
 
-/** The Pythons of environments in a folder and in the usual places, then those on the path. */
+/** The Pythons of environments in a folder and in the usual places, then those on the PATH. */
 function pythonsNear(folder: string | undefined): string[] {
   const active = [process.env.VIRTUAL_ENV, process.env.CONDA_PREFIX].filter((each) => each !== undefined);
   const shared = ENVIRONMENTS.flatMap((each) => foldersIn(join(homedir(), each)));
@@ -165,7 +168,7 @@ function nameOf(path: string, folder: string | undefined): string {
   return inside(path, folder) ?? path.replace(homedir(), "~");
 }
 
-/** A path as a setting that is the same wherever the folder lies. */
+/** A path for a setting, independent of the folder's location. */
 function shared(path: string, folder: string | undefined): string {
   const rest = inside(path, folder);
   return rest === undefined ? path : `\${workspaceFolder}/${rest.replaceAll("\\", "/")}`;

@@ -1,4 +1,4 @@
-/** The Python files that use TensorFlow, which menus offer to convert; all others have no entry of ours. */
+/** The Python files that use TensorFlow, which have entries in menus; all others have none. */
 
 import * as vscode from "vscode";
 
@@ -6,10 +6,10 @@ import { ScriptsRequest } from "./protocol";
 import { Server } from "./server";
 
 const PAUSE_MS = 1_000;
-/** What the conditions of menus in `package.json` look a file up in. */
+/** The context keys that the conditions of menus in `package.json` look up. */
 const CONTEXT = "trainshift.scripts";
 
-/** Keeps the files known to VS Code's menus: those of the workspace by the server, and the document in front. */
+/** Reports the files to VS Code's menus: those of the workspace from the server, and the active document. */
 export class Scripts implements vscode.Disposable {
   private readonly watcher = vscode.workspace.createFileSystemWatcher("**/*.py");
   private readonly disposables: vscode.Disposable[];
@@ -33,7 +33,7 @@ export class Scripts implements vscode.Disposable {
     this.disposables.forEach((each) => void each.dispose());
   }
 
-  /** What the server says of a document, which may not be saved. */
+  /** The server's answer for a document, which may be unsaved. */
   note(uri: vscode.Uri, usesTensorflow: boolean): void {
     const path = keyOf(uri);
     if (usesTensorflow !== this.paths.has(path)) {
@@ -61,7 +61,7 @@ export class Scripts implements vscode.Disposable {
   }
 }
 
-/** How VS Code's menus name a document: `resourcePath`. */
+/** The name of a document in VS Code's menus: `resourcePath`. */
 function keyOf(uri: vscode.Uri): string {
   return uri.scheme === "file" ? uri.fsPath : uri.path;
 }

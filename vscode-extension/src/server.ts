@@ -1,4 +1,4 @@
-/** The language server's life: found, started, restarted, ended; and what state it is in. */
+/** The life of the language server: search, start, restart, end; and its current state. */
 
 import * as vscode from "vscode";
 
@@ -7,9 +7,9 @@ import { Base, Home, inspect, NOT_SET_UP, NotStarted, Probe, safeFolder, setUp }
 import { Interpreter, Interpreters, listed, SETTING } from "./interpreter";
 import { endTerminals, typed } from "./terminal";
 
-/** What is to be said of the server, `text` in a few words. */
+/** The state of the server to show, with `text` in a few words. */
 export interface State {
-  /** What waits does so for a person's word. */
+  /** A waiting state waits for the user's consent. */
   readonly kind: "off" | "starting" | "ready" | "waiting" | "failed";
   readonly text: string;
   readonly detail?: string;
@@ -18,7 +18,10 @@ export interface State {
 const MOST_CRASHES = 4;
 const CRASHES_WITHIN_MS = 3 * 60_000;
 
-/** One server for all folders: it does not run what it reads, so any interpreter that has it will do. */
+/**
+ * One server for all folders: it does not run the code that it reads, so any interpreter with the package
+ * works.
+ */
 export class Server implements vscode.Disposable {
   private readonly changed = new vscode.EventEmitter<State>();
   private readonly home: Home;
@@ -34,7 +37,7 @@ export class Server implements vscode.Disposable {
   private chosen: Interpreter | undefined;
 
   readonly onDidChangeState = this.changed.event;
-  /** What runs the server, or is to, and what it has. */
+  /** The interpreter of the server, current or planned, and its packages. */
   interpreter: Interpreter | undefined;
   found: Probe | undefined;
 
@@ -50,7 +53,7 @@ export class Server implements vscode.Disposable {
     return this.current;
   }
 
-  /** The version that the running server says it has. */
+  /** The version that the running server reports. */
   get version(): string | undefined {
     return this.running?.serverVersion;
   }
@@ -60,7 +63,10 @@ export class Server implements vscode.Disposable {
     return this.current.kind === "ready" ? this.client : undefined;
   }
 
-  /** The running client, once what is under way is done; else tells the user why there is none, and what would help. */
+  /**
+   * The running client, after the current job; otherwise tells the user why there is none, with possible
+   * fixes.
+   */
   async ready(): Promise<Client | undefined> {
     let work: Promise<void>;
     do {
@@ -75,7 +81,7 @@ export class Server implements vscode.Disposable {
     return this.running;
   }
 
-  /** End what runs, and start anew; resolves when that has succeeded or failed, and never rejects. */
+  /** End the server, and start again; resolves when that has succeeded or failed, and never rejects. */
   restart(): Promise<void> {
     if (!this.isWaiting) {
       this.isWaiting = true;
@@ -87,7 +93,7 @@ export class Server implements vscode.Disposable {
     return this.work;
   }
 
-  /** Restart if another interpreter than before is the right one now. */
+  /** Restart if a different interpreter is now the right one. */
   reconsider(): Promise<void> {
     if (!this.isReconsidering) {
       this.isReconsidering = true;
@@ -102,7 +108,7 @@ export class Server implements vscode.Disposable {
     return this.work;
   }
 
-  /** End what runs, for good. */
+  /** End the server permanently. */
   stop(): Promise<void> {
     this.isOver = true;
     endTerminals();
@@ -113,7 +119,7 @@ export class Server implements vscode.Disposable {
     this.changed.dispose();
   }
 
-  /** Do a job after those that are under way; what it throws is the server's state. */
+  /** Do a job after the current ones; its exceptions become the server's state. */
   private queue(job: () => Promise<void>): Promise<void> {
     const done = this.work.then(() => (this.isOver ? undefined : job()));
     return (this.work = done.catch((error) => this.failed(error)));
@@ -129,7 +135,7 @@ export class Server implements vscode.Disposable {
     this.client = undefined;
     if (client !== undefined) {
       this.become({ kind: "starting", text: "Ending" });
-      // One that has ended by itself cannot be stopped, and need not be.
+      // A server that has ended by itself cannot be stopped, and need not be.
       await client.dispose().catch((error) => this.log.info(`The server has ended: ${String(error)}`));
     }
   }
@@ -156,7 +162,9 @@ export class Server implements vscode.Disposable {
     return this.current.kind === "failed" || this.current.kind === "waiting";
   }
 
-  /** Find the interpreter that has the server; an environment that needs no network, or was agreed to, is made. */
+  /**
+   * Find the interpreter with the server; an environment that needs no network, or has consent, is created.
+   */
   private async choose(): Promise<Interpreter> {
     try {
       return await this.fitting();
@@ -171,7 +179,7 @@ export class Server implements vscode.Disposable {
     }
   }
 
-  /** The interpreter that has the server: the first candidate, or the environment that is made from one. */
+  /** The interpreter with the server: the first candidate, or an environment made from one. */
   private async fitting(): Promise<Interpreter> {
     this.found = undefined;
     const [first, ...others] = await this.interpreters.find();
@@ -185,7 +193,7 @@ export class Server implements vscode.Disposable {
       }
       try {
         const found = await inspect(candidate, this.home);
-        // A Python that the person names runs the server itself, or an environment that is made from it does.
+        // A Python named by the user runs the server itself, or is the base of an environment that does.
         if (candidate !== own || !first.isChosen || found.base === base?.installation) {
           this.found = found;
           return (this.interpreter = candidate);
@@ -247,7 +255,7 @@ export class Server implements vscode.Disposable {
     void this.offerHelp(problem);
   }
 
-  /** The one message: what is wrong, and buttons for what would help. */
+  /** The only message: the problem, and buttons with possible fixes. */
   private async offerHelp(problem: NotStarted): Promise<void> {
     const { base, message } = problem;
     const isNew = problem.text === NOT_SET_UP;
@@ -282,7 +290,7 @@ export class Server implements vscode.Disposable {
     }
   }
 
-  /** Make the environment of the extension's own. */
+  /** Create the extension's own environment. */
   private async setUp(base: Base, downloads: boolean): Promise<void> {
     this.become({ kind: "starting", text: "Setting up" });
     const progress = { location: vscode.ProgressLocation.Window, title: "Setting up Trainshift" };
@@ -296,7 +304,7 @@ export class Server implements vscode.Disposable {
   }
 }
 
-/** Whether anything is to be reported in any folder. */
+/** Return whether any folder wants reports. */
 function isWanted(): boolean {
   const folders = (vscode.workspace.workspaceFolders ?? []).map((folder) => folder.uri);
   return [undefined, ...folders].some((scope) =>

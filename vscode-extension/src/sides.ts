@@ -1,4 +1,4 @@
-/** The two sides of a diff: what documents are, and what they would become. */
+/** The two sides of a diff: the documents before and after. */
 
 import * as vscode from "vscode";
 
@@ -6,7 +6,7 @@ import { cellNumber, nameOf } from "./documents";
 
 const SCHEME = "trainshift-preview";
 
-/** A document, and the two sides that show what it would become. */
+/** A document, and the two sides that show its change. */
 export interface Pair {
   readonly document: vscode.Uri;
   readonly before: vscode.Uri;
@@ -14,11 +14,11 @@ export interface Pair {
   readonly texts: readonly [uri: vscode.Uri, text: string][];
 }
 
-/** Gives VS Code the texts of the sides that are shown. */
+/** Provides VS Code with the texts of the shown sides. */
 export class Sides implements vscode.TextDocumentContentProvider, vscode.Disposable {
   private readonly changed = new vscode.EventEmitter<vscode.Uri>();
   readonly onDidChange = this.changed.event;
-  // VS Code looks at once whether there is an event.
+  // VS Code checks immediately whether there is an event.
   private readonly disposables = [
     this.changed,
     vscode.workspace.registerTextDocumentContentProvider(SCHEME, this),
@@ -34,14 +34,14 @@ export class Sides implements vscode.TextDocumentContentProvider, vscode.Disposa
     return this.texts.get(uri.toString()) ?? "";
   }
 
-  /** Have the sides of these documents shown, in place of all others. */
+  /** Show the sides of these documents instead of all others. */
   publish(pairs: readonly Pair[]): void {
     const texts = pairs.flatMap((pair) => pair.texts);
     this.texts = new Map(texts.map(([uri, text]) => [uri.toString(), text]));
     texts.forEach(([uri]) => this.changed.fire(uri));
   }
 
-  /** The two sides of each document; those of before are shown already, and stay. */
+  /** The two sides of each document; existing ones are shown already, and stay. */
   async of(edit: vscode.WorkspaceEdit, before: readonly Pair[] = []): Promise<Pair[]> {
     const edits = new Map(edit.entries().map(([uri, each]) => [uri.toString(), each]));
     const shown = before.map((pair) => {
@@ -64,12 +64,12 @@ export class Sides implements vscode.TextDocumentContentProvider, vscode.Disposa
     const cell = cellNumber(uri.toString());
     const query = String(++this.number);
     if (cell === undefined) {
-      // In a list of several files a side of another path would be shown as a file that was renamed.
+      // In a list of several files, a side with a different path would be shown as a renamed file.
       const path = uri.scheme === "file" ? uri.path : `/${nameOf(uri)}`;
       const after = vscode.Uri.from({ scheme: SCHEME, path, query });
       return { document: uri, before: uri, after, texts: [[after, text]] };
     }
-    // Sides of different paths would be shown as a file that was renamed.
+    // Sides with different paths would be shown as a renamed file.
     const side = { scheme: SCHEME, path: `/${nameOf(uri)}/Cell ${cell}.py` };
     const before = vscode.Uri.from({ ...side, query: `${query}-before` });
     const after = vscode.Uri.from({ ...side, query });
@@ -93,7 +93,7 @@ export async function showDiff(title: string, pairs: readonly Pair[]): Promise<v
   }
 }
 
-/** Show a line, counted from 0, on the left side of a diff that is shown. */
+/** Show a line, counted from 0, on the left side of an open diff. */
 export function revealBefore(pair: Pair | undefined, line: number): void {
   const range = new vscode.Range(line, 0, line, 0);
   for (const editor of vscode.window.visibleTextEditors) {
@@ -104,19 +104,19 @@ export function revealBefore(pair: Pair | undefined, line: number): void {
   }
 }
 
-/** The tabs of the diffs whose title ends so: that of several files has nothing else to know it by. */
+/** The tabs of the diffs whose title ends with this; a diff of several files has no other mark. */
 export function tabsOf(title: string): vscode.Tab[] {
   const tabs = vscode.window.tabGroups.all.flatMap((group) => group.tabs);
   return tabs.filter((tab) => isDiff(tab, title));
 }
 
-/** Whether a tab is that of a diff whose title ends so. */
+/** Return whether a tab is a diff whose title ends with this. */
 export function isDiff({ label }: vscode.Tab, title: string): boolean {
   // VS Code adds the number of files.
   return label.replace(/ \(\d+ files?\)$/, "").endsWith(title);
 }
 
-/** A document's text with edits made, which do not overlap; of several at a place the first comes first. */
+/** A document's text with edits applied, which do not overlap; several at one place keep their order. */
 function edited(document: vscode.TextDocument, edits: readonly vscode.TextEdit[]): string {
   const text = document.getText();
   const placed = edits

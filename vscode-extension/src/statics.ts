@@ -1,4 +1,4 @@
-/** "Expand to Static Graph Code" and "Make Static": a function of Paddle's or the whole file, with the preview. */
+/** "Expand to Static Graph Code" and "Make Static": a Paddle function or the whole file, with the preview. */
 
 import * as vscode from "vscode";
 import { ExecuteCommandRequest, LanguageClient } from "vscode-languageclient/node";
@@ -10,13 +10,13 @@ import { EXPAND_STATIC, MAKE_STATIC, StaticResult } from "./protocol";
 import { Server } from "./server";
 import { asSentence } from "./words";
 
-/** What a command is called in messages, and how the title of its diff ends. */
+/** The name of a command in messages, and the ending of its diff's title. */
 const WORDS = {
   [EXPAND_STATIC]: { done: "expanded", ending: GRAPH_CODE },
   [MAKE_STATIC]: { done: "made static", ending: MADE_STATIC },
 };
 
-/** Do it for the function at the cursor, or for all of the file where there is none, or say why not. */
+/** Run it for the function at the cursor, or for the whole file if there is none, or say why not. */
 export async function rewriteStatic(
   server: Server,
   preview: Preview,
@@ -53,7 +53,7 @@ export async function rewriteStatic(
       return;
     }
     if (!isCurrent(chosen.conversion)) {
-      say(`${name} has changed since; nothing was ${done}. Ask for it again.`);
+      say(`${name} has changed since; nothing was ${done}. Run the command again.`);
     } else if (!(await vscode.workspace.applyEdit(chosen.edit))) {
       say(`${name} is not changed: VS Code has refused the edit.`);
     } else {
@@ -66,7 +66,7 @@ export async function rewriteStatic(
   }
 }
 
-/** What a wish comes to; nothing is changed. */
+/** The result of a request; nothing is changed. */
 function result(
   client: LanguageClient,
   command: string,
@@ -79,7 +79,7 @@ function result(
   }) as Promise<StaticResult>;
 }
 
-/** Say why nothing is changed, and lead to the place. */
+/** Say why nothing is changed, and show the place. */
 async function refuse({ reason, withheld }: StaticResult, done: string): Promise<void> {
   const [first] = withheld;
   const place = first?.uri === undefined ? undefined : `Go to Line ${first.line}`;

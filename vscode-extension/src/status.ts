@@ -1,4 +1,4 @@
-/** The server's state, in the language status of Python documents; where it is down, in the status bar too. */
+/** The server's state in the language status of Python documents; if it is down, in the status bar too. */
 
 import * as vscode from "vscode";
 
@@ -13,13 +13,13 @@ const SEVERITY: Readonly<Record<State["kind"], vscode.LanguageStatusSeverity>> =
   failed: vscode.LanguageStatusSeverity.Error,
 };
 
-/** The item that says whether the server runs; a click shows its log, or tries again where it does not run. */
+/** The item that shows whether the server runs; a click shows its log, or restarts the server. */
 export function serverStatus(server: Server): vscode.Disposable {
   const item = vscode.languages.createLanguageStatusItem("trainshift.server", SELECTOR);
   item.name = "Trainshift Language Server";
   const show = (state: State) => {
     item.text = `Trainshift: ${state.text}`;
-    // A long text would push the command out of sight; the log and a message have it.
+    // A long text would push the command out of sight; the log and a message contain it.
     item.detail = state.kind === "failed" ? "" : (state.detail ?? "");
     item.severity = SEVERITY[state.kind];
     item.busy = state.kind === "starting";

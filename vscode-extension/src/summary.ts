@@ -1,4 +1,4 @@
-/** What came of a conversion, as a page whose lines lead into the new files. */
+/** The summary of a conversion, as a page whose lines link to the new files. */
 
 import * as vscode from "vscode";
 import { DiagnosticSeverity, DocumentDiagnosticRequest, LanguageClient } from "vscode-languageclient/node";
@@ -8,11 +8,11 @@ import { PROVE, RUN } from "./commands";
 import { EXPLAIN, Note, OPEN_LINE } from "./protocol";
 
 const VIEW = "trainshift.summary";
-/** So often what still warns is asked for, since the server may be at work on the new texts. */
+/** The number of polls for remaining warnings, since the server may still be checking the new texts. */
 const MOST_TURNS = 20;
 const PAUSE_MS = 250;
 
-/** What was converted: the document that was asked for, in words what came of it, and what is told of places. */
+/** The result of a conversion: the requested document, the outcome in words, and notes on places. */
 export interface Outcome {
   readonly name: string;
   readonly document: vscode.Uri;
@@ -24,11 +24,11 @@ export interface Outcome {
 export interface Section {
   readonly heading: string;
   readonly lead: string;
-  /** Places are those in the new texts. */
+  /** Places are in the new texts. */
   readonly notes: readonly Note[];
 }
 
-/** The page of the last conversion, which can be shown again. */
+/** The page of the last conversion, which can be reopened. */
 export class Summary implements vscode.Disposable {
   private panel: vscode.WebviewPanel | undefined;
   private last: Outcome | undefined;
@@ -37,7 +37,7 @@ export class Summary implements vscode.Disposable {
     this.panel?.dispose();
   }
 
-  /** Show what came of a conversion, else of the last one. */
+  /** Show the summary of a conversion, by default the last one. */
   show(outcome = this.last): void {
     if (outcome === undefined) {
       void vscode.window.showInformationMessage("Trainshift: nothing was converted in this session.");
@@ -50,7 +50,7 @@ export class Summary implements vscode.Disposable {
     panel.reveal();
   }
 
-  /** What came of a conversion, for those who ask for it later. */
+  /** The results of conversions, for later requests. */
   keep(outcome: Outcome): void {
     this.last = outcome;
   }
@@ -63,7 +63,7 @@ export class Summary implements vscode.Disposable {
   }
 }
 
-/** Notes on old texts as notes on the texts after an edit: what stood at a place is where it is then. */
+/** Notes on old texts, moved to their places in the texts after an edit. */
 export function moved(notes: readonly Note[], edit: vscode.WorkspaceEdit): Note[] {
   const edits = new Map(edit.entries().map(([uri, each]) => [uri.toString(), each]));
   return notes.map((note) => {
@@ -77,7 +77,7 @@ export function moved(notes: readonly Note[], edit: vscode.WorkspaceEdit): Note[
   });
 }
 
-/** What is still a warning, or worse, in documents. */
+/** The remaining warnings and errors of documents. */
 export async function warningsIn(client: LanguageClient, documents: readonly vscode.Uri[]): Promise<Note[]> {
   const found = await Promise.all(documents.map((uri) => warningsOf(client, uri.toString())));
   return found.flat();
@@ -101,7 +101,7 @@ async function warningsOf(client: LanguageClient, uri: string): Promise<Note[]> 
           };
         });
     } catch {
-      // The server is at work on a newer version.
+      // The server is processing a newer version.
       await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
     }
   }
@@ -153,7 +153,7 @@ function link(text: string, command: string, parameters: readonly unknown[], sty
   return `<a${style && ` class="${style}"`} href="command:${command}?${query}">${plain(text)}</a>`;
 }
 
-/** A text as HTML that means nothing but the text. */
+/** A text escaped for HTML. */
 function plain(text: string): string {
   return text.replaceAll(/[&<>"']/g, (sign) => `&#${sign.charCodeAt(0)};`);
 }

@@ -1,4 +1,4 @@
-/** Command lines that run in a terminal, where the person sees them. */
+/** Command lines that run in a visible terminal. */
 
 import { ChildProcess, spawn } from "node:child_process";
 
@@ -10,7 +10,7 @@ export type CommandLine = readonly [string, ...string[]];
 const INTERRUPT = "\x03";
 const IS_WINDOWS = process.platform === "win32";
 
-/** A command line as one would type it in the shell that is usual here. */
+/** A command line as typed in the usual shell of this system. */
 export function typed(command: CommandLine): string {
   const words = command.map((word) => {
     if (/^[\w@%+=:,./\\~-]+$/.test(word)) {
@@ -22,10 +22,9 @@ export function typed(command: CommandLine): string {
 }
 
 /**
- * Run command lines one after the other in a terminal of their own, in the folder `cwd`; resolves to the first exit
- * status that is not 0, else to 0.  `endings` tell what exit statuses mean.
- *
- * Tasks would save the files that are open, and wait for ever where the workspace is not trusted.
+ * Run command lines one after the other in a new terminal, in the folder `cwd`; resolves to the first exit
+ * status other than 0, else to 0.  `endings` describe exit statuses. Tasks would save open files, and wait
+ * forever in an untrusted workspace.
  */
 export function runInTerminal(
   name: string,
@@ -40,14 +39,14 @@ export function runInTerminal(
   });
 }
 
-/** End what runs in all terminals. */
+/** End the processes in all terminals. */
 export function endTerminals(): void {
   live.forEach((terminal) => terminal.close());
 }
 
 const live = new Set<ProcessTerminal>();
 
-/** A terminal that shows what processes say; Ctrl+C interrupts them, and closing it ends them. */
+/** A terminal that shows the output of processes; Ctrl+C interrupts them, and closing it ends them. */
 class ProcessTerminal implements vscode.Pseudoterminal {
   private readonly written = new vscode.EventEmitter<string>();
   private readonly closed = new vscode.EventEmitter<void>();
@@ -106,7 +105,7 @@ class ProcessTerminal implements vscode.Pseudoterminal {
     this.ended(status);
   }
 
-  /** Signal a process and those that it has started, as a terminal would. */
+  /** Signal a process and its children, as a terminal does. */
   private signal(name: NodeJS.Signals): void {
     const pid = this.child?.pid;
     if (pid !== undefined && IS_WINDOWS) {
@@ -115,13 +114,13 @@ class ProcessTerminal implements vscode.Pseudoterminal {
       try {
         process.kill(-pid, name);
       } catch {
-        // It has ended just now.
+        // It has just ended.
       }
     }
   }
 
   private run([program, ...rest]: CommandLine): Promise<number> {
-    // Python writes to a pipe late, unless it is told otherwise.
+    // Python buffers its output to a pipe by default.
     const env = {
       ...process.env,
       ...(this.columns === undefined ? {} : { COLUMNS: String(this.columns) }),

@@ -1,4 +1,4 @@
-/** An answer, or a rejection where it does not come within so many milliseconds. */
+/** The result of a promise, or a rejection after this many milliseconds. */
 export function within<T>(milliseconds: number, answer: Promise<T>): Promise<T> {
   return new Promise((resolve, reject) => {
     const late = new Error(`it did not answer within ${milliseconds / 1000} seconds`);

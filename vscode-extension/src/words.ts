@@ -1,9 +1,9 @@
-/** How many of what, in words. */
+/** A number with its noun, in words. */
 export function counted(number: number, what: string, plural = "s"): string {
   return `${number} ${what}${number === 1 ? "" : plural}`;
 }
 
-/** A text with a capital letter at its beginning. */
+/** A text with a capital first letter. */
 export function capitalized(text: string): string {
   return text.charAt(0).toUpperCase() + text.slice(1);
 }

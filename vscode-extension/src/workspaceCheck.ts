@@ -1,4 +1,4 @@
-/** "Check Workspace": the findings of all files of the workspace, those that are not open too. */
+/** "Check Workspace": the findings of all files of the workspace, including files that are not open. */
 
 import { randomUUID } from "node:crypto";
 
@@ -16,9 +16,8 @@ import { Server } from "./server";
 import { counted } from "./words";
 
 /**
- * The findings of files that are not open; those of open ones are the client's.
- *
- * What was found in a file stays until it changes on the disk, or all are checked again.
+ * The findings of files that are not open; the client has those of open files. A file's findings stay until
+ * it changes on disk, or everything is checked again.
  */
 export class WorkspaceCheck implements vscode.Disposable {
   private readonly collection = vscode.languages.createDiagnosticCollection("trainshift.workspace");
@@ -82,7 +81,7 @@ export class WorkspaceCheck implements vscode.Disposable {
     found.forEach(([uri]) => this.show(uri));
   }
 
-  /** Show what was found in a file, unless it is open. */
+  /** Show the findings of a file, unless it is open. */
   private show(uri: vscode.Uri): void {
     const isOpen = vscode.workspace.textDocuments.some(
       (each) => !each.isClosed && each.uri.toString() === uri.toString(),
@@ -91,7 +90,7 @@ export class WorkspaceCheck implements vscode.Disposable {
   }
 }
 
-/** The server's report on all files; undefined where the person has enough of waiting, or the server has ended. */
+/** The server's report on all files; undefined if the user cancels, or the server has ended. */
 async function ask(client: Client): Promise<WorkspaceDiagnosticReport | undefined> {
   const location = vscode.ProgressLocation.Notification;
   return vscode.window.withProgress(

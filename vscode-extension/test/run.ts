@@ -60,7 +60,7 @@ function print({ title, state, milliseconds, error }: Result): void {
   if (error !== undefined) console.log(error.replace(/^/gm, "          "));
 }
 
-/** Run a job; the results, which are printed as they come. */
+/** Run a job; returns the results, which are printed as they arrive. */
 async function attempt(job: Job, run: Omit<Run, "tell">): Promise<Result[]> {
   const before = Date.now();
   const results: Result[] = [];
@@ -76,10 +76,9 @@ async function attempt(job: Job, run: Omit<Run, "tell">): Promise<Result[]> {
 }
 
 /**
- * Run the jobs one after the other; whether all of their tests passed, and there were any.
- *
- * A job with a failure is run once more in a fresh VS Code, and what counts is how that ends: on a busy machine a
- * window loses a key now and then.  The first failure stays in the output.
+ * Run the jobs one after the other; returns whether there were tests and all passed. A job with a failure
+ * runs once more in a fresh VS Code, and the second result counts: on a busy machine a window sometimes
+ * loses a key.  The first failure stays in the output.
  */
 async function work(chosen: Job[], options: Pick<Run, "vsix" | "title" | "keep">): Promise<boolean> {
   const started = Date.now();
@@ -93,7 +92,7 @@ async function work(chosen: Job[], options: Pick<Run, "vsix" | "title" | "keep">
         console.log(`${job.name}, once more in a fresh VS Code`);
         const kept = join(ARTIFACTS, `${job.suite}, at first`);
         await rm(kept, { recursive: true, force: true });
-        // There is none where VS Code did not start.
+        // It does not exist if VS Code did not start.
         if (existsSync(join(ARTIFACTS, job.suite))) await rename(join(ARTIFACTS, job.suite), kept);
         ended = await attempt(job, { ...options, browser });
       }

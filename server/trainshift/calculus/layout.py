@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, TypeAlias
 
 WIDTH = 100
-# Deeper than this, lines are not indented any further.
+# Lines deeper than this are not indented any further.
 _MOST_INDENT = 60
 
 Text: TypeAlias = "str | _Text"

@@ -86,7 +86,7 @@ def variables(term: Term) -> Iterator[tuple[Var, str, tuple[int, str] | None]]:
     waiting: list[Any] = [term]
     while waiting:
         each = waiting.pop()
-        if each.__class__ is tuple:  # (a name, what it stood for): a scope begins or ends
+        if each.__class__ is tuple:  # (a name, its previous meaning): a scope begins or ends
             name, meaning = each
             if meaning is _MISSING:
                 del bound[name]

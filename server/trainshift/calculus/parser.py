@@ -32,7 +32,7 @@ from trainshift.calculus.syntax import (
 )
 from trainshift.calculus.trampoline import Work, run
 
-# The operators by how tight they bind, and whether they go to the right.
+# The operators by precedence, with their associativity.
 _LEVELS = {";": (0, True), ":=": (1, True), "+=": (1, True), "+": (2, False), "*": (3, False)}
 _PREFIXES: dict[str, Callable[[Term], Term]] = {
     "fst": Fst,

@@ -36,7 +36,7 @@ from trainshift.calculus.syntax import (
 )
 from trainshift.calculus.trampoline import Work, run
 
-# How tight a construct binds: what reaches far, `:=`, `+`, `*`, calls, words before operands, and the rest.
+# Precedence levels: open-ended constructs, `:=`, `+`, `*`, calls, words before operands, and the rest.
 _OPEN, _ASSIGN, _SUM, _PRODUCT, _CALL, _PREFIX, _ATOM = range(7)
 _BINARY = {Assign: (" :=", _ASSIGN), Add: (" +", _SUM), Mul: (" *", _PRODUCT)}
 _WORDS = {Fst: "fst ", Snd: "snd ", Ref: "ref ", Inl: "inl ", Inr: "inr "}
@@ -212,7 +212,7 @@ class _Printer:
             function = group(parameter, nested(LINE, inside))
             return together(head, " ", function, " in", LINE, body), _OPEN
         scope = _without(renamed, term.name)
-        if is_hatted(term.name):  # read as it is, this would be sugar
+        if is_hatted(term.name):  # parsed unchanged, this would be sugar
             plain = self._names.fresh(term.name.replace("^", "~"))
             scope = MappingProxyType({**scope, term.name: plain})
         head = f"let {self._name(term.name, scope)} ="

@@ -28,7 +28,7 @@ class _Failure(Exception):
 
 
 _file = click.argument("file", metavar="FILE", type=click.Path())
-_at = click.option("--at", metavar="X", help="Call the term with X, a number or any other term.")
+_at = click.option("--at", metavar="X", help="Apply the term to X, a number or any other term.")
 
 
 @click.group(short_help="Run and transform terms of a calculus of differentiation.")
@@ -76,7 +76,7 @@ def calculus() -> None:
 @calculus.command()
 @_file
 @click.option("--ascii", "ascii_", is_flag=True, help="Use ASCII only: \\ for λ, => for ⇒, <e>, y^ for ŷ.")
-@click.option("--expand", is_flag=True, help="Show what stands for true, if, letrec, ; and other sugar.")
+@click.option("--expand", is_flag=True, help="Show the encodings of true, if, letrec, ; and other sugar.")
 @click.pass_context
 def show(ctx: click.Context, file: str, ascii_: bool, expand: bool) -> None:
     """Show a term in lines, in either spelling.
@@ -90,7 +90,7 @@ def show(ctx: click.Context, file: str, ascii_: bool, expand: bool) -> None:
 @_file
 @_at
 @click.option("--dual", is_flag=True, help="Compute with dual numbers: a value and its derivative.")
-@click.option("--steps", is_flag=True, help="Print also what it took: steps, arithmetic, stack.")
+@click.option("--steps", is_flag=True, help="Also print the cost: steps, arithmetic operations, stack.")
 @click.pass_context
 def run(ctx: click.Context, file: str, at: str | None, dual: bool, steps: bool) -> None:
     """Run a term and print its value.

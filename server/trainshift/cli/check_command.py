@@ -261,10 +261,10 @@ def _check_usage(given: _Options) -> None:
     is_report = given.format_ != "text" or given.output_file is not None
     if given.fix and given.reads_stream and (len(given.paths) > 1 or is_report):
         raise click.UsageError(
-            "--fix prints the fixed standard input, so '-' goes alone, with --format text, and to no file."
+            "With '-', --fix prints the fixed script: give no other file, no --format and no --output-file."
         )
     if given.stdin_filename is not None and not given.reads_stream:
-        raise click.UsageError("--stdin-filename goes with '-'.")
+        raise click.UsageError("--stdin-filename needs '-' (standard input).")
     check_patterns(given.exclude)
 
 

@@ -22,7 +22,7 @@ from trainshift.cli.options import (
 from trainshift.cli.streams import written_to
 from trainshift.core.choices import CHOICES, Value
 
-_WAY_OUT = "choose no older one by keras or tensorflow, or add --ignore-versions"
+_WAY_OUT = "choose a newer one with --keras or --tensorflow, or add --ignore-versions"
 
 
 class _Line(click.ParamType):  # type: ignore[type-arg,unused-ignore]

@@ -14,8 +14,9 @@ STANDARD_INPUT_NAME = "<stdin>"
 
 _CONTEXT = 3
 _NO_NEWLINE = b"\n\\ No newline at end of file\n"
-# How many equal lines in a row count as being in step again, and how many lines to look ahead for them.
-# Short runs are only trusted nearby.  The far search comes last: when it fails, the rest is one change.
+# The number of consecutive equal lines that count as being in step again, and the number of lines to search
+# for them. Short runs are trusted only nearby. The far search comes last: if it fails, the rest is one
+# change.
 _RESYNC_STEPS = ((3, 24), (2, 12), (1, 6), (3, 2000))
 _FINE_LIMIT = 4_000_000
 

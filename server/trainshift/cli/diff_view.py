@@ -19,7 +19,7 @@ DIFF_STYLES = {"-": "red", "+": "green", "@": "cyan", "\\": "dim"}
 _MARKED = {"-": "bold reverse red", "+": "bold reverse green"}
 _WORDS = re.compile(r"\w+|\s+|.")
 _HUNK = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)")
-# Lines that have less in common are shown as two, and longer ones are not compared.
+# Lines with less in common are shown as two; longer lines are not compared.
 _ALIKE, _LONGEST = 0.5, 400
 _SEPARATOR = " │ "
 _NUMBER = 5
@@ -56,7 +56,7 @@ def _blocks(lines: Sequence[str]) -> Iterator[list[str]]:
     for line in lines:
         mark = line[:1]
         is_change = mark in ("-", "+") or (mark == "\\" and bool(block))
-        # What is taken out comes before what is put in: one that comes after begins the next change.
+        # A deletion comes before its insertion; a deletion after an insertion begins the next change.
         if block and (not is_change or (mark == "-" and any(each.startswith("+") for each in block))):
             yield block
             block = []

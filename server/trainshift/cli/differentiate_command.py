@@ -105,7 +105,7 @@ class _DifferentiateCommand(SectionedCommand):
 @click.option(
     "--check",
     is_flag=True,
-    help=("Write nothing; exit with status 1 unless FILE already has the function as it would be made."),
+    help=("Write nothing; exit with status 1 unless FILE already contains this derivative."),
 )
 @as_json
 @color

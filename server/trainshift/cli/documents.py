@@ -244,7 +244,7 @@ class NotebookDocument(Document):
         if cell is None:
             raise FileProblem("is a notebook; give --at a CELL:LINE, for example 3:12")
         if cell not in cells.numbers:
-            raise FileProblem(f"has no Python code in a cell {cell} (--at)")
+            raise FileProblem(f"has no Python code in cell {cell} (--at)")
         text = cells.sources[cells.numbers.index(cell)].text
         return cells.line(cell, existing(text, line, f" in cell {cell}"))
 

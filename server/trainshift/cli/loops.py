@@ -93,7 +93,7 @@ def show_loops(paths: Sequence[str], exclude: Sequence[str], output_format: str,
                 starts = workspace.starts(path) if is_script(item) else [path]
                 programs.append(replace(read, starts=() if path in starts else tuple(starts)))
             progress.advance()
-    # A file of another one's program is shown with that, unless it was asked for by name.
+    # A file of another program is shown with that program, unless it was named on the command line.
     paths_read = {absolute(each.item.path) for each in programs}
     shown = [each for each in programs if each.item.named or paths_read.isdisjoint(each.starts)]
     if output_format == "json":

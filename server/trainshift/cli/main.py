@@ -43,7 +43,7 @@ _LOADED_WHEN_ASKED_FOR = {
     ),
     "static": (
         "trainshift.cli.static.command",
-        "Write out the graph code that Paddle makes of static functions, for reading.",
+        "Expand static Paddle functions to graph code, for reading.",
     ),
 }
 _LONGEST = 100

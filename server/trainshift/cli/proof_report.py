@@ -22,7 +22,7 @@ RUNS = {
 MARKS = {"holds": ("holds", "green"), "fails": ("FAILS", "bold red"), "not seen": ("not seen", "yellow")}
 WIDTH = 100
 MOST_PLACES = 4
-# Where nobody looks at a terminal, a run tells how far it is so often, in seconds.
+# Without a terminal, a run reports its progress at this interval, in seconds.
 PAUSE = 30.0
 
 
@@ -33,7 +33,7 @@ class Live:
 
     def __init__(self, ranks: int, steps: int, is_quiet: bool) -> None:
         self.ranks = ranks
-        # Who shows a pipe as a terminal says so by the variable that Rich has for that.
+        # A caller that shows a pipe as a terminal sets Rich's variable for that.
         self.is_live = sys.stderr.isatty() or os.environ.get(TERMINAL) == "1"
         self.is_quiet = is_quiet and not self.is_live
         self.run = ""

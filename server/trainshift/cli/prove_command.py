@@ -39,10 +39,13 @@ if TYPE_CHECKING:
     show_default=True,
     help="Stop after this many optimizer steps; 0 runs to the end.",
 )
-@click.option("--python", metavar="PY", default="", help="A Python with TensorFlow and Horovod.")
 @click.option(
-    "--hosts", metavar="HOSTS", default="", help="Passed on to horovodrun, which starts the ranks there."
+    "--python",
+    metavar="PY",
+    default="",
+    help="The Python that runs the script; it needs TensorFlow and Horovod.",
 )
+@click.option("--hosts", metavar="HOSTS", default="", help="Hosts on which horovodrun starts the ranks.")
 @click.option(
     "--time-limit",
     type=click.FloatRange(min=1),
@@ -88,7 +91,7 @@ def prove(ctx: click.Context, /, **options: Any) -> None:
       1  a claim fails, or too little was seen
       2  it could not be run: wrong usage, a refused script, no TensorFlow or Horovod
     """
-    # Nothing is to be cleaned up before processes are started.
+    # Nothing needs to be cleaned up before processes are started.
     with heeded(end_at_once, interrupt):
         from trainshift.cli.proof_report import Live, show
         from trainshift.host.files import FileProblem
@@ -189,7 +192,7 @@ def prepared(request: Request, options: dict[str, Any]) -> None:
         return
     what = "its conversion" if request.is_converted else "it"
     if not sys.stdin or not sys.stdin.isatty():
-        raise click.UsageError("This runs the script. Give --yes where nobody can be asked.")
+        raise click.UsageError("This runs the script. Without a terminal, confirm with --yes.")
     click.confirm(
         f"This runs {options['script']} on one process and {what} on {request.ranks} ranks, with all "
         "that it does.\nGo on?",
@@ -248,7 +251,7 @@ def projects(
     has = installed(demand_for(TENSORFLOW, interpreter.tensorflow, prefix_of(interpreter.path)))
     runtime = Declarations("name another --python", environment=lambda _: has).of(script)
     asked, sources = settled(choices, runtime), Sources()
-    # The original does not say so itself where its project asks for `tf_keras`, and its conversion does.
+    # The original does not choose Keras 2 itself if its project requires `tf_keras`; its conversion does.
     variables = {FLAG: "1"} if asked.keras == KERAS_LEGACY else {}
     if is_notebook(script):
         result = conversion.convert(document.text, runtime=runtime, choices=choices, apart=document.starts)
@@ -320,7 +323,7 @@ def unsuited(choices: Choices, interpreter: Interpreter) -> str:
     is_newer = release(interpreter.tensorflow) >= LINES[-1].first
     if choices.keras not in ((KERAS_2,) if is_newer else (KERAS_3, KERAS_LEGACY)):
         return ""
-    why = f"{KERAS_NAMES[choices.keras]} is asked for" + (
+    why = f"{KERAS_NAMES[choices.keras]} was chosen" + (
         f" ({choices.why_keras})" if choices.why_keras else ""
     )
     return f"{why}, and {interpreter.path} has TensorFlow {interpreter.tensorflow}: name another --python."

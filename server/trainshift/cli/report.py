@@ -33,7 +33,7 @@ class Mode(Enum):
 
 _EXCERPT_WIDTH = 100
 _MANY = 3
-# As many files of a program are named in one line.
+# The largest number of a program's files to name in one line.
 _FEW_NAMES = 6
 _STATUS_STYLES = {
     Status.CONVERTED.value: "green",
@@ -43,7 +43,7 @@ _STATUS_STYLES = {
     ERROR: "bold red",
     INTERNAL_ERROR: "bold red",
 }
-# What to do after a run that wrote nothing: with one file, with several, with several of one program.
+# The next step after a run that wrote nothing: with one file, with several, with several of one program.
 _NEXT_STEPS = {
     Mode.DIFF: (
         "Add --write to change the file, or -o OUT to write a new one.",
@@ -332,7 +332,7 @@ class TextReporter:
             self._printer.line((f"Nothing was written. {step}", "dim"))
         if any(lies_outside(path) for path in changed) and self._mode is Mode.DIFF:
             self._printer.line(
-                (f"The diff names files from {root()} on: `patch -d {root()} -p1` takes it.", "dim")
+                (f"Paths in the diff are relative to {root()}: apply it with `patch -d {root()} -p1`.", "dim")
             )
 
 

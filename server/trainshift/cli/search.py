@@ -15,7 +15,7 @@ from trainshift.cli.terminal import Printer, wants_colour
 from trainshift.pages import guides, page
 
 MOST_HITS = 10
-# A hit has at least this part of the words, weighed by how rare each is.
+# A hit contains at least this share of the words, weighted by their rarity.
 _LEAST_SHARE = 0.5
 _IN_NAME, _IN_TITLE = 8.0, 5.0
 _SECTION = re.compile(r"^#{1,2} (.*)\n((?:(?!#{1,2} ).*\n?)*)", re.M)
@@ -23,13 +23,13 @@ _STOP_WORDS = frozenset(
     ["a", "an", "and", "are", "by", "do", "does", "for", "how", "i", "in", "is", "it", "my", "of", "on", "or",
     "the", "to", "what", "when", "which", "why", "with"]
 )  # fmt: skip
-# Words of a query, and what the pages say instead.
+# Words of a query, and their equivalents on the pages.
 _SYNONYMS = {
     "checkpoint": "save", "crash": "fail", "deadlock": "hang", "desync": "apart", "diverg": "apart",
     "freez": "hang", "log": "print", "lr": "rate", "rng": "seed", "shard": "share", "stuck": "hang",
     "worker": "rank",
 }  # fmt: skip
-# What every page says.
+# Words on every page.
 _BOILERPLATE = re.compile(r"^## How to silence it\n.*", re.M | re.S)
 _FENCED = re.compile(r"^```[^\n]*\n.*?^```$", re.M | re.S)
 

@@ -40,7 +40,7 @@ def written_to(path: str) -> Iterator[TextIO]:
     """A new text at `path`, which is put there whole; a file that cannot be written ends the command."""
     text = StringIO()
     try:
-        # Whoever waits for a report is told at once that there will be none.
+        # A caller that waits for a report learns at once that there will be none.
         with open(path, "a", encoding="utf-8"):
             pass
         yield text

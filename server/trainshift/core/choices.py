@@ -84,7 +84,9 @@ class Choices:
             "By default, the project's requirements decide."
         ),
     )
-    divide_data: bool = _choice(True, "Share the data among the ranks, so that an epoch stays an epoch.")
+    divide_data: bool = _choice(
+        True, "Divide the data among the ranks, so that an epoch still reads all of it once."
+    )
     why_keras: str = ""
     """What asks for the Keras that the result is written for, where nobody chose it: no choice itself."""
     doubt_keras: str = ""
@@ -140,7 +142,7 @@ class Choice(NamedTuple):
             fits = value == "" or (isinstance(value, str) and re.fullmatch(_VERSION, value))
             return "" if fits else f'must be a version such as "2.21" or ">=2.16", not {value!r}.'
         is_number = isinstance(value, int) and not isinstance(value, bool) and value >= self.least
-        return "" if is_number else f"must be a whole number from {self.least} on, not {value!r}."
+        return "" if is_number else f"must be a whole number of at least {self.least}, not {value!r}."
 
 
 def _all() -> Iterator[Choice]:

@@ -21,7 +21,8 @@ class Verdict(Enum):
     HARMLESS = "harmless"
     UNKNOWN = "unknown"
 
-    # Enum's own is written in Python, and every finding of every edit is looked up by its verdict.
+    # Enum's own `__hash__` is written in Python, and every finding of every edit is looked up by its
+    # verdict.
     __hash__ = object.__hash__
 
 

@@ -205,7 +205,7 @@ class Layout:
         bounds = self._script.span(parent, within) if parent is not None else span
         if isinstance(parent, ast.Call) and node in parent.args:
             if isinstance(node, ast.GeneratorExp) and span.end == bounds.end:
-                return path, [Span(span.start + 1, span.end - 1)]  # Its parentheses are the call's.
+                return path, [Span(span.start + 1, span.end - 1)]  # Its parentheses are those of the call.
             bounds = Span(bounds.start, bounds.end - 1)
         return path, [span, *parentheses(self._text, span, bounds)]
 
@@ -241,11 +241,11 @@ class Layout:
         begins = any(start + each.start == line + len(lead) for each in syntax.arguments)
         comma = re.match(r"\s*,", self._text[at:])
         if not begins or (not comma and self._source.line_of(first) == self._source.line_of(at)):
-            # Behind what other edits put at the end of the last argument.
+            # After the text that other edits insert at the end of the last argument.
             return (Edit(at, at, f", {', '.join(added)}", rank=1),)
         newline = self.line_end_at(site) + lead
         end = self._source.line_end(at)
-        if re.match(r",?[ \t]*#", self._text[at:end]):  # It stays beside the argument that it is on.
+        if re.match(r",?[ \t]*#", self._text[at:end]):  # The comment stays beside its argument.
             own = () if comma else (Edit(at, at, ",", rank=1),)
             text = "".join(f"{newline}{each}," for each in added)
             return (*own, Edit(end, end, text if comma else text[:-1]))
@@ -255,7 +255,7 @@ class Layout:
         """Return whether the first statement of a block is on the line of the block's header."""
         start = self._script.statement_span(first).start
         line = self._source.line_start(start)
-        # What a backslash joins to the header's line stands on that line too.
+        # Text joined to the header's line by a backslash counts as on that line too.
         return bool(self._text[line:start].strip()) or self._is_joined(line)
 
     def _is_joined(self, line: int) -> bool:

@@ -109,7 +109,7 @@ class Checks:
                 if names & function.sequences and each.alias.unless is None:
                     (name, *_) = sorted(names - function.sequences)
                     self.refuse(each.node, f"the loop changes the sequence that it iterates over: {name}")
-            # What a lambda gives, and what `max` of lists is, is known only where these are written out.
+            # The result of a lambda, and `max` of lists, are known only where they are written out.
             written = {*function.params, *terms.names_bound(function.node.body)}
             self._shared(function, written | function.slices.keys())
         return tuple(sorted(self.found.values()))
@@ -293,7 +293,7 @@ class Checks:
                 self.refuse(node, f"no derivative of {text} with {node.keywords[0].arg}= is known")
                 return
             lost = name in (LOSING if self.whole.reverse else LOSING - JOINT)
-            # A dict without tangents has none for a missing element either.
+            # A dict without tangents has no tangent for a missing element either.
             lost = lost or (name == "pop" and any(map(reader.value, given[1:])))
             if lost or (self.whole.reverse and loses(node)):
                 self.refuse(node, f"{ast.unparse(node)} changes an active value and cannot be undone")
@@ -342,7 +342,7 @@ class Checks:
             if dotted in ("numpy.einsum", "tensorflow.einsum"):
                 which = ": its subscripts are not written out"
                 if isinstance(operands[0], ast.Constant):
-                    which = f" for {ast.unparse(operands[0])}: an index comes twice, or is left open"
+                    which = f" for {ast.unparse(operands[0])}: an index occurs twice, or its size is unknown"
             self.refuse(node, f"no derivative of {text} is known{which}")
             return
         for each in node.keywords:
@@ -504,7 +504,8 @@ class Checks:
         while isinstance(base, ast.Subscript):
             base = base.value
         text = ast.unparse(place)
-        # A method changes what is new, which nobody else has; `_holds` reads what a function is given.
+        # A method mutates a new object, which nothing else references; `_holds` reads the arguments of a
+        # function.
         new = place
         while isinstance(new, ast.Subscript) and isinstance(new.slice, ast.Slice):
             new = new.value

@@ -17,11 +17,11 @@ from trainshift.python.syntax.call_binding import bind_call, parameters
 
 _ANNOTATED = {"int": "annotated int", "str": "annotated str", "bool": "annotated bool"}
 
-# The methods of containers; of those of arrays the table knows.
+# The methods of containers; the table knows those of arrays.
 _METHODS = frozenset(
     ("items", "values", "get", "append", "extend", "insert", "pop", "copy", "update", "setdefault")
 )
-# Arguments of these are counts, or are not values.
+# These functions take counts, or arguments that are not values.
 _COUNTING = frozenset(
     f"builtins.{each}" for each in ("range", "len", "int", "isinstance", "print", "str")
 ) | frozenset(
@@ -29,9 +29,9 @@ _COUNTING = frozenset(
     for module in ("numpy", "tensorflow")
     for each in ("zeros", "ones", "empty", "eye", "identity", "tri", "one_hot")
 )
-# Stands for an argument of a function in the file, whose use of the parameter decides.
+# Represents an argument of a function in the file; the use of its parameter decides.
 _GIVEN = "given"
-# Stands for an element of a set, or a key of a dict: an index, if it is also used as one.
+# Represents an element of a set, or a key of a dict: an index if it is also used as one.
 _KEY = "a key"
 
 

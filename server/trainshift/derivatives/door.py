@@ -40,7 +40,7 @@ from trainshift.python.source.edit import Edit
 from trainshift.python.syntax.call_binding import parameters
 
 SUFFIX = {"reverse": "grad", "forward": "jvp"}
-# How a module that a derivative asks for is imported, by the name that the table has for it.
+# The import statement of each module that derivatives need, by the table's name for it.
 IMPORTS = {
     "np": ("numpy", "import numpy as np"),
     "math": ("math", "import math"),
@@ -103,7 +103,7 @@ def _derived(
         main = new.name == made
         origin = node if main else module.functions.get(new.name[:-4])
         if main and any(each is not new and each.name == f"{start.name}_vjp" for each in functions):
-            # Its lines stand in the other one.
+            # Its lines are in the other file.
             origin = None
         printed = module.restored(Layout(module, origin).function(new))
         texts[module.restored(new.name)] = f"{comment}{options if main else ''}\n{printed}"
@@ -182,7 +182,7 @@ def _made(module: Module, node: ast.FunctionDef, mode: Mode, by: list[str], made
         )
         raise refused_at(node, said) from wrong
     except (AssertionError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as wrong:
-        # A person who waits for a derivative is told in the place where reasons stand, but whose fault it is.
+        # An internal error is reported in the place of the reason, but marked as ours.
         said = f"an internal error, please report it: {type(wrong).__name__} {wrong}"
         raise refused_at(node, said.strip()) from wrong
 
@@ -200,12 +200,12 @@ def _ask_apart(found: Made) -> Made:
     further = {each.arg for each in made.args.kwonlyargs}
     first = _asked_apart(build, further)
     if "value_bar" in further - {*start.params} and (start.value.container or start.value.has("array")):
-        # It may be an argument that is changed before it is read.
+        # It may be an argument that is mutated before it is read.
         build.helpers.add("_copied")
         first.append(terms.assign("value_bar", terms.call("_copied", terms.name("value_bar"))))
     said, *body = made.body
     if any(made.name in terms.names_read(each) for each in body):
-        # A function that calls itself is one inside: what it gives itself has been read.
+        # A recursive function is an inner function here: its own result was already read.
         body = [function_of(made.name, made.args, ast.get_docstring(made) or "", body)]
         body.append(ast.Return(passed_on(made.name, made.args)))
         made.args = same_arguments(made.args)
@@ -226,7 +226,7 @@ def _asked_apart(build: Analysis, further: set[str]) -> list[ast.stmt]:
     if names and (others or not alone):
         for each in start.local.intersection(others):
             raise refused_at(
-                start.node, f"{each} is also a name of the file that is read: give it another name"
+                start.node, f"{each} is also a variable of the file, which the derivative reads: rename it"
             )
         build.helpers.add("_apart")
         asked = ast.Call(terms.name("_apart"), [], [ast.keyword(each, terms.name(each)) for each in names])

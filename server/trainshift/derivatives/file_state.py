@@ -46,7 +46,7 @@ def changed_state(module: Module, names: Iterable[str], reverse: bool) -> Iterat
                 )
         for name, node in used.read.items():
             key = module.aliases.get(name, name)
-            # In reverse mode what a function changes that is read itself is told above.
+            # In reverse mode, mutations of variables that the function itself reads are reported above.
             if key not in module.functions or (key in own if reverse else id(node) in used.alone):
                 continue
             for changed in sorted(_changed_by(module, key) & read):
@@ -169,7 +169,7 @@ def _changed_by_alias(whole: Whole, functions: Iterable[Function]) -> Iterator[t
             if node is None or not names or all(function.owner(each) is None for each in _roots(node)):
                 continue
             if any(callees(each) for each in terms.walk(node) if isinstance(each, ast.Call)):
-                continue  # What functions change is told by their calls.
+                continue  # Mutations by functions are reported at their calls.
             value = getattr(node, "value", None)
             if whole.reverse or (isinstance(value, ast.expr) and reader.value(value)):
                 yield node, f"{names[0]} is a variable of the file and is changed: pass it as a parameter"

@@ -33,7 +33,7 @@ def changed_sequences(
 def _changed(reader: Reader, loop: ast.For, source: ast.expr) -> Iterator[ast.AST]:
     """Yield the mutations of a loop's iterable in its body."""
     name, text = root_of(source), ast.unparse(source)
-    # What gets another value meanwhile is gone through as a copy on the way back.
+    # If the name is rebound meanwhile, the reverse pass iterates over a copy.
     copied = reader.whole.reverse and name in terms.names_bound(loop.body)
     for each in terms.inside(loop.body):
         match each:

@@ -35,9 +35,9 @@ SETTINGS = ROOT / "server" / "trainshift" / "settings.schema.json"
 MANIFEST = ROOT / "vscode-extension" / "package.json"
 # How many examples of each kind a page shows; the fixture has them all.
 _EXAMPLES = {"violated": 3, "ok": 2, "harmless": 2, "unknown": 2}
-# What the examples of a rule of differentiation run, by the folder of its fixture.
+# The import lines for the examples of differentiation rules, by the folder of the fixture.
 _COMMANDS = {"calculus": "calculus ", "derivatives": "differentiate model.py:"}
-# Where what can be chosen of a conversion begins in the list of the extension's settings.
+# Where the choices of a conversion begin in the list of the extension's settings.
 _CHOSEN_FROM = 20
 _INDENTED = re.compile(r"(?<=\n\n)(?: {4}.*\n)+")
 _COLUMNS = re.compile(r" {4}(?P<left>\S.{0,60}?) {3,}(?P<right>[^\s#].*)\n")

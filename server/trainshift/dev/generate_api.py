@@ -22,7 +22,7 @@ from typing import Any
 
 from trainshift.libraries import api
 
-# The classes recorded are these and all their public subclasses: of the first group name, ancestors,
+# The recorded classes are these and all their public subclasses: of the first group name, ancestors,
 # constructor and methods; of the second all but the methods; of the third name and ancestors.
 WITH_METHODS = (
     *api.OPTIMIZERS,
@@ -62,8 +62,8 @@ WITH_NAME = (
     "tensorflow.compat.v1.GPUOptions",
 )
 
-# The functions recorded, by pattern of their canonical name, and the class of what they return where a
-# rule asks for it; the longest pattern that matches decides.
+# The recorded functions, by pattern of their canonical name, and the class of their result if a rule needs
+# it; the longest matching pattern decides.
 FUNCTIONS = {
     "tensorflow.compat.v1.*initialize*_variables": None,
     "tensorflow.compat.v1.*variables_initializer": None,
@@ -123,7 +123,7 @@ FUNCTIONS = {
     "tensorflow.train.latest_checkpoint": None,
 }
 
-# What methods return, beside those of the datasets, which are annotated.
+# Result classes of methods, besides those of the datasets, which are annotated.
 METHOD_RETURNS = {
     "tensorflow.compat.v1.data.Dataset.from_sparse_tensor_slices": "tensorflow.compat.v1.data.Dataset",
     "tensorflow.compat.v1.estimator.Estimator.train": "tensorflow.compat.v1.estimator.Estimator",
@@ -134,7 +134,7 @@ METHOD_RETURNS = {
     **{f"{root}.from_config": root for root in (*api.OPTIMIZERS[:2], *api.SCHEDULE)},
 }
 
-# Dataset methods say in their annotation that they return a dataset, by one of these names.
+# Annotations of dataset methods that mean "a dataset".
 DATASET_ANNOTATIONS = ("DatasetV2", "DatasetV1Adapter")
 
 # Where the public modules are defined; any other module found inside them is private.

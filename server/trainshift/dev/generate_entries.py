@@ -119,7 +119,7 @@ def proposed(package: str, found: dict[str, Found]) -> Iterator[str]:
         if each.name.startswith("_") or role is None or _known(package, each) is not None:
             continue
         if role is Role.MODEL and not each.step:
-            continue  # It trains as its base does.
+            continue  # It trains like its base class.
         said = f'role = "{role.value}"'
         if role is Role.MODEL:
             said += f', step = "{each.step}"'

@@ -17,9 +17,9 @@ from typing import Any
 from trainshift.core.ranks import horovod_api
 
 _DOORS = ("horovod.tensorflow", "horovod.tensorflow.keras", "horovod.keras")
-# The modules whose own members scripts name.
+# The modules whose members scripts use.
 _SUBMODULES = ("callbacks", "elastic", "compression", "mpi_ops", "functions")
-# What modules of Horovod have under their own names and is no part of Horovod.
+# Names in Horovod's modules that are not part of Horovod.
 _FOREIGN = ("tensorflow", "keras", "os", "inspect", "warnings")
 
 

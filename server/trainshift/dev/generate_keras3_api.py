@@ -19,7 +19,7 @@ from typing import Any
 from trainshift.libraries import api
 
 MODULES = ("callbacks", "layers", "losses", "metrics", "optimizers", "optimizers.schedules", "utils")
-# Of these the constructors are recorded too, as the rules look into what they are given.
+# The constructors of these classes are recorded too, because rules inspect their arguments.
 CONSTRUCTED = ("callbacks", "optimizers", "optimizers.schedules")
 
 

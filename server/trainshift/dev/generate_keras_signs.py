@@ -19,7 +19,7 @@ from typing import Any
 
 from trainshift.libraries import api, keras_signs
 
-# What the base class of all layers of Keras 2 takes beside what its signature says.
+# Arguments of Keras 2's base layer that are missing from its signature.
 _OF_LAYERS = {
     "activity_regularizer",
     "autocast",
@@ -35,11 +35,11 @@ _OF_LAYERS = {
     "trainable",
     "weights",
 }
-# What a model of Keras 2 has once it is compiled, and not before.
+# Attributes that a Keras 2 model has only after it is compiled.
 _OF_COMPILED = {"loss"}
-# What Keras 3 has in name, and ends with an error.
+# Names that exist in Keras 3, but only raise an error.
 _FAILING_ON_3 = ["optimizers.legacy."]
-# Modules of the package itself, and of what it once was: no part of what people are to use.
+# Internal and legacy modules of the package, not part of the public API.
 _PRIVATE = ("src", "api", "legacy", "protobuf")
 
 
@@ -61,7 +61,7 @@ def collect() -> dict[str, Any]:
     newer, older = importlib.import_module("keras"), importlib.import_module("tf_keras")
     recorded: api.Data = json.loads(api.PATH.read_text(encoding="utf-8"))
     of_3 = dict(_public(newer))
-    # What `tf.keras` is on TensorFlow 2.16 and later: Keras 3, and what it keeps for old scripts.
+    # The contents of `tf.keras` on TensorFlow 2.16 and later: Keras 3, and its names for old scripts.
     kept = {**dict(_public(importlib.import_module("keras._tf_keras.keras"))), **of_3}
     of_2 = dict(_public(older))
     shared = {

@@ -26,10 +26,10 @@ MODULES = (
     "paddle.static.nn", "paddle.nn.utils", "paddle.tensor", "paddle.nn.initializer", "paddle.sparse",
 )  # fmt: skip
 LAYERS = ("paddle.nn", "paddle.vision.ops", "paddle.vision.models", "paddle.incubate.nn", "paddle.metric")
-# Their methods tell nothing of whether a name is a tensor.
+# Their methods do not show whether a name is a tensor.
 _NO_TENSORS = (int, float, complex, bool, str, bytes, list, tuple, dict, set)
 _SECONDS = 5
-# What starts devices, processes or files, or ends the process.
+# Functions that start devices, processes or files, or end the process.
 _NEVER_RUN = re.compile(r"save|load|seed|device|cuda|init|grad|print|summary|compile|distributed|set_|batch$")
 
 

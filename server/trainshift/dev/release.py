@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[3]
 CHANGELOG = "CHANGELOG.md"
 _VERSION = re.compile(r"\d+\.\d+\.\d+(?:(?:a|b|rc)\d+)?")
 _REPOSITORY = re.compile(r"https://[\w.-]+(?:/[\w.-]+){2,}")
-# What stands before the version in each file, and how often.
+# The text before the version in each file, and its number of occurrences.
 _PLACES = {
     "server/trainshift/__init__.py": (r'^__version__ = "', 1),
     "vscode-extension/package.json": (r'^  "version": "', 1),
@@ -28,7 +28,7 @@ _PLACES = {
     "server/docs/checking.md": (r"^ +rev: v|uses: [\w./-]+@v", 2),
     "action.yml": (r"uses: [\w./-]+@v", 1),
 }
-# The files that name the address of the repository.
+# The files that contain the address of the repository.
 _ADDRESSED = (
     "pyproject.toml",
     "CITATION.cff",

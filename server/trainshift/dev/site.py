@@ -51,7 +51,7 @@ _MENU = {
     },
 }
 _FAMILIES = ("TF", "TL", "HZ", "PD", "TS", "HV", "AD")
-# What belongs to an item of a numbered list: GitHub has it indented by 3, Python-Markdown by 4.
+# Continuation lines of a numbered list: GitHub has them indented by 3, Python-Markdown by 4.
 _NUMBERED = re.compile(r"^\d\. .*\n(?:(?: {3}.*)?\n)*", re.M)
 _LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s#]+)(#[^)\s]*)?\)")
 _CODE = re.compile(r"^(?P<fence>`{3,}).*?^(?P=fence)$|`[^`\n]+`|^ {4}[^\n]*$", re.M | re.S)

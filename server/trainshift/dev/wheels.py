@@ -28,9 +28,11 @@ PLATFORMS = {
     "win32-x64": ("win_amd64",),
 }
 """By the marketplace's name of a platform, what its compiled wheels may be for."""
-# pip reads the markers of dependencies for the Python that it runs in, so what another one needs is named.
+# pip evaluates the markers of dependencies for the Python that it runs in, so the packages for other
+# versions are listed here.
 _NEEDED_BY_DEPENDENCIES = {"3.10": ("exceptiongroup",)}
-# What the server never imports: what LibCST's own command line needs, and pages shown in a terminal.
+# Packages that the server never imports: those of LibCST's own command line, and for showing pages in a
+# terminal.
 _UNUSED = ("pyyaml", "pyyaml_ft", "pygments", "markdown_it_py", "mdurl")
 
 

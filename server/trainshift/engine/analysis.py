@@ -35,8 +35,8 @@ from trainshift.transforms.rule import Transform
 
 log = logging.getLogger(__name__)
 
-_ENTANGLED = "this changes in one expression with the strategy; remove the strategy first"
-# The rules that set a file up: their changes are made where others of the same file need it.
+_ENTANGLED = "this edit and the removal of the strategy meet in one expression; remove the strategy first"
+# The rules that set a file up: their changes are made if other changes of the file need them.
 _SETTING_UP = frozenset(rule.code for rule in TRANSFORMS if rule.sets_up)
 _ESSENTIAL = frozenset(rule.code for rule in TRANSFORMS if rule.essential)
 _SAID_BY = {hazard.code: hazard.said_by for hazard in HAZARDS}
@@ -174,7 +174,7 @@ def analyze_script(
                 return _analyze(program, pause)
         with read.names.memo.pausing(pause):
             return _brought_back(_analyze(read, pause))
-    except BaseException:  # It was given up, and nobody has the program.
+    except BaseException:  # The analysis was given up, and nothing else uses the program.
         if isinstance(read, Program) and read is not program:
             forget_edited(read)
         if program is known:

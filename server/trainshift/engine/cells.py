@@ -131,7 +131,7 @@ class Cells:
         length = len(self.texts[index])
         text = edit.text
         if edit.side is Side.AFTER and start == length and index + 1 < len(self.texts):
-            text = _NEWLINE_AT_END.sub("", text)  # It would part the lines from those of the next cell.
+            text = _NEWLINE_AT_END.sub("", text)  # It would separate the lines from those of the next cell.
         return index, replace(edit, start=start, end=min(start + edit.end - edit.start, length), text=text)
 
     def edited(self, edits: Iterable[Edit]) -> Cells:

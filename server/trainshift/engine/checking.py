@@ -61,8 +61,8 @@ _HAZARDS = frozenset(HAZARD_CODES)
 _NAMES = {each.code: each.name for each in RESTRICTIONS}
 _NAMES |= {each.code: each.name for each in static_graphs.STATIC_CODES}
 _NAMES |= {each.code: each.name for each in OWN_CODES}
-# A script that holds none of these and trains in no other file has nothing that a rewrite could touch, so
-# no restriction is asked: a print in some other program is nobody's business.
+# A script that contains none of these words and trains in no other file has no code that a rewrite could
+# touch, so no restriction is asked: a print in some other program is not our concern.
 _SIGNS = re.compile("tensorflow|keras|GradientTape|apply_gradients")
 _MOST_PASSES = 10
 _TOO_DEEP = "the code is nested too deeply to be read"
@@ -177,7 +177,7 @@ class Told:
     """The diagnostics made so far, by finding, so that findings that come again get the same object."""
 
     def __init__(self) -> None:
-        # By identity: a finding has much to compare.
+        # By identity: comparing findings is slow.
         self._by_finding: dict[int, tuple[Finding, Diagnostic]] = {}
 
     def of(self, finding: Finding) -> Diagnostic | None:
@@ -285,7 +285,7 @@ def fixed(
     first = report = check(body.text, settings, path, files, demanded)
     applied: Counter[str] = Counter()
     now = body
-    for _ in range(_MOST_PASSES):  # What is left after the last is still in the report.
+    for _ in range(_MOST_PASSES):  # Findings after the last statement remain in the report.
         plan = merge(
             each.fix for each in report.diagnostics if each.fix is not None and each.is_mended(least)
         )
@@ -430,11 +430,11 @@ def _forecast(
         return None
     if not asks and not (settings.is_on(NOT_CONVERTED.code) and program.fact(Loops).all):
         return None
-    # The rules of the conversion are loaded only where they have a say.
+    # The conversion's rules are loaded only if they are needed.
     from trainshift.engine.effects.asking import forecast_around
     from trainshift.engine.versions.runtime import settled
 
-    # Nothing that restrictions ask goes by the choices, so that the conversion may ask the same facts.
+    # No restriction depends on the choices, so the conversion can reuse the same facts.
     runtime = demanded()
     program.choices = settled(settings.choices, runtime)
     return forecast_around(program, files, runtime)

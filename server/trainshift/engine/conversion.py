@@ -398,7 +398,7 @@ def _unresolved(analysis: Analysis, relative: bool = False) -> tuple[Note, ...]:
             if known or binding.statement is None or workspace is None:
                 continue
             path, names = workspace.locate(script, binding.full_name)
-            # The last name may be something that the module holds.
+            # The last name may be a member of the module.
             if not path or len(names) > 1 or (names and not path.endswith(".py")):
                 start = script.statement_span(binding.statement).start
                 where = "" if script is analysis.scripts[0] else script.path

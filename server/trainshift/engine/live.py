@@ -44,11 +44,11 @@ from trainshift.python.syntax.code import Code
 
 log = logging.getLogger(__name__)
 
-# What is read besides the changed statements, in code points (a text that is no longer is read whole); and
-# how much may have changed.
+# The code points to read besides the changed statements (shorter texts are read whole), and the largest
+# change.
 _MOST_AROUND = 6_000
 _MOST_CHANGED = 12_000
-# Texts are compared by stretches of so many code points, down to single ones where they differ.
+# Texts are compared in blocks of this many code points, down to single ones where they differ.
 _STEPS = (4096, 256, 16, 1)
 
 
@@ -286,7 +286,7 @@ class Live:
         found.sort(key=lambda each: (each.span, each.code))
         script = Script(Code(source, chunks))
         report = report_on(script, replace(full.result, found=tuple(found)), settings, self.path, weigh)
-        Program(script).forget()  # It holds a text that the next edit has no use for.
+        Program(script).forget()  # It holds a text that the next edit does not need.
         return report
 
 
@@ -376,7 +376,7 @@ class _Moves:
         self._old = old.text
         self._new = new.text
         self._shift = shift = Shift.between(old.text, new.text)
-        # The lines of the old text, counted from 1, that the edit touches, and how many more there are now.
+        # The edited lines of the old text, counted from 1, and the number of added lines.
         self._edited = old.line_of(shift.start) + 1, old.line_of(shift.end) + 1
         self._lines = len(new.line_starts) - len(old.line_starts)
 

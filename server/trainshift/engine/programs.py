@@ -30,7 +30,7 @@ from trainshift.transforms import TRANSFORMS
 
 # The rules whose changes one program may make and another one, sharing the file, leave out.
 _HARMLESS = frozenset(rule.code for rule in TRANSFORMS if rule.sets_up or rule.harmless)
-# The choices by which a program does without a rule.
+# The choices that turn a rule off for a program.
 _CHOSEN = {rule.code: rule.choice for rule in TRANSFORMS if rule.choice}
 
 _NOT_SEARCHED = (
@@ -63,7 +63,7 @@ class Programs:
 
         The file itself where it starts one that trains, or where nothing that trains imports it.
         """
-        # Who imports a file is asked last: that is looked for in the whole project.
+        # Importers are searched last, because that reads the whole project.
         if (self._is_start(path) and self.may_train(path)) or not self.importers(path):
             return [path]
         above = (each for each in reachable([path], self.importers) if each != path)

@@ -50,7 +50,7 @@ CODES = (*CHECKED_CODES, *(each.code for each in _OWN))
 """Every code that can be selected, ignored and given a severity."""
 
 
-# Codes are short: those of which another letter or digit is different are no guesses.
+# Codes are short: a code that differs in another letter or digit is not a likely typo.
 _NEAR = 0.75
 
 

@@ -33,7 +33,7 @@ _LIBRARY_STEPS = ("create_train_op", "optimize_loss")
 
 def unseen_run(program: Program) -> tuple[Site, str] | None:
     """A session or an Estimator that may train in code that is not here."""
-    # Next to a tape's loop or a fit, a session is the TF1 way to set GPU options.
+    # Next to a tape's loop or a `fit`, a session only sets GPU options in the TF1 way.
     if program.fact(Loops).own or _only_computes(program):
         return None
     for site in program.script.sites_calling(api.last_names(*api.SESSION, *MONITORED, *api.ESTIMATOR)):

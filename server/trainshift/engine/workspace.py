@@ -17,17 +17,17 @@ from trainshift.python.syntax.chunks import ChunkCache, ParseFailure, parse
 from trainshift.python.syntax.code import Code
 
 T = TypeVar("T")
-# As many parsed files are kept for the scripts that are still to come.
+# The number of parsed files to keep for the next scripts.
 _MOST_KEPT = 200
-# They have no more than so many characters together, of which each takes 50 bytes or so when it is parsed.
+# Their total number of characters, each of which takes about 50 bytes when parsed.
 _MOST_CHARACTERS = 1_500_000
 _MOST_LEVELS = 8
 # Files and directories beyond this number are not searched for imports of one.
 _MOST_SEARCHED = 5000
-# Without a project so many are, in the directories up to so many levels above that hold Python files.
+# Limits without a project: the number of files, and the levels of parent directories with Python files.
 _MOST_NEAR = 500
 _MOST_ABOVE = 2
-# Folders with other people's files, or none.
+# Folders of third-party files, or without Python files.
 _FOREIGN = frozenset({"__pycache__", "node_modules", "site-packages", "venv", "env"})
 _IMPORT = re.compile(r"^[ \t]*(?:from|import)\b[^\n(]*(?:\([^)]*\))?", re.M)
 _PYTHONPATH = re.compile(r"^[ \t]*(?:export[ \t]+)?PYTHONPATH[ \t]*=[ \t]*(.*?)[ \t]*$", re.M)

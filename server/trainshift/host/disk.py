@@ -63,7 +63,7 @@ def text_on_disk(path: str) -> str | None:
     """The text of a file; None if it is not a file, cannot be read, or is too long for a module."""
     try:
         info = os.stat(path)
-        # A pipe would be waited for, and no module that a script trains with is that long.
+        # Reading a pipe would block, and no module that a script imports is that long.
         if not stat.S_ISREG(info.st_mode) or info.st_size > _MOST_BYTES:
             return None
         return files.read(path).text

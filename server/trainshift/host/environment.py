@@ -35,7 +35,7 @@ def environment(path: str = "", python: str = "") -> Runtime | None:
 
 def prefix_of(python: str) -> str:
     """The folder that contains a Python's package folders, by its path."""
-    # A virtual environment is where its link to a Python is, not where that leads.
+    # A virtual environment is located by its link to a Python, not by the target.
     return Path(os.path.abspath(python)).parents[1].as_posix()
 
 

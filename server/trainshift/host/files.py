@@ -118,7 +118,7 @@ def decode(path: str, data: bytes, info: os.stat_result | None) -> SourceFile:
     except UnicodeDecodeError as error:
         raise _undecodable(body, encoding, error.start, is_json) from error
     except (LookupError, ValueError) as error:
-        raise FileProblem(f"declares the encoding {encoding}, which Python cannot read source in") from error
+        raise FileProblem(f"declares the encoding {encoding}, which Python does not support") from error
     if not exact:
         raise FileProblem(
             f"cannot be kept byte for byte in its declared encoding {encoding}; convert it to UTF-8"

@@ -92,7 +92,8 @@ class Written:
             self.raw[one.start + len(one.raw) + 1 - self.start : other.start - 1 - self.start]
             for one, other in pairwise(self.tokens)
         ]
-        # One line does not show what stands between two; in a list of lines that is what stands before it.
+        # A cell of one line does not show the separator of lines; in a list of lines it is the text before
+        # it.
         between = between or [f",{head[1:]}" if head[1:] else ", "]
         later = (f"{between[min(at, len(between) - 1)]}{line}" for at, line in enumerate(lines[1:]))
         return f"{head}{lines[0]}{''.join(later)}{tail}"
@@ -222,13 +223,13 @@ def _dumped(line: str, escapes: bool) -> str:
     return _UNPAIRED.sub(lambda match: f"\\u{ord(match[0]):04x}", raw)
 
 
-# Where the sources stand in the JSON, which is known to be well-formed
+# Where the sources are in the JSON, which is known to be well-formed
 
 
 def _sources(text: str) -> dict[int, Written]:
     """The sources of all cells by the index of the cell; of two under one name JSON takes the last."""
     found: dict[int, Written] = {}
-    # The line that was reached, and where it begins.
+    # The current line, and its start.
     line, start = 1, 0
 
     def located(token: Token) -> Token:

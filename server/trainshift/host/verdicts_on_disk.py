@@ -34,7 +34,7 @@ _TAG = (
     "# See https://bford.info/cachedir/\n"
 )
 _DAY = 24 * 60 * 60
-# Verdicts that were of no use for so many days are dropped.
+# Verdicts unused for this many days are dropped.
 _MOST_DAYS = 30
 _MOST_BYTES = 200_000_000
 

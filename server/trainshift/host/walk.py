@@ -16,7 +16,7 @@ STANDARD_INPUT = "-"
 SKIPPED_DIRECTORIES = frozenset({"__pycache__", "venv", "node_modules"})
 _WHAT_IS_SKIPPED = (
     "no Python files (*.py, *.ipynb) here; hidden directories, virtual environments, "
-    "node_modules, symbolic links and what .gitignore or --exclude names are skipped"
+    "node_modules, symbolic links and files matched by .gitignore or --exclude are skipped"
 )
 
 
@@ -54,7 +54,7 @@ def _walk(root: str, exclude: Sequence[str]) -> Iterator[Input]:
     """The *.py and *.ipynb files below `root`, sorted by path; no symbolic link is followed below it."""
     excluded = _Excluded(root, exclude)
     found = False
-    # Entries still to be visited, last one first, each with the ignore files that govern it.
+    # Entries still to visit, in reverse order, each with its ignore files.
     pending: list[tuple[str, bool, _IgnoreFiles]] = [(root, True, _IgnoreFiles.above(root))]
     while pending:
         path, is_directory, ignore_files = pending.pop()

@@ -159,7 +159,7 @@ class _Pending:
 
     def _beside(self, data: bytes) -> str:
         """Write a synced file with the attributes of the target, beside it."""
-        import tempfile  # Writing alone needs it, and it is slow to load.
+        import tempfile  # Only writing needs it, and it loads slowly.
 
         directory = os.path.dirname(self.target)
         descriptor, path = tempfile.mkstemp(prefix=".trainshift-", dir=directory)
@@ -243,7 +243,7 @@ def _put(pending: Sequence[_Pending], untouched: str = "") -> None:
 def _restore(pending: Sequence[_Pending]) -> None:
     """Restore replaced files; reports those that cannot be restored, and the place of their old text."""
     if pending[-1].is_replaced:
-        return  # All are: what stopped the run came after it.
+        return  # All files were replaced: the run was stopped afterwards.
     lost = []
     for each in reversed(pending):
         try:

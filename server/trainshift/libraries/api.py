@@ -22,8 +22,8 @@ from trainshift.libraries.entries import Project, entry, project
 PATH = Path(__file__).with_name("tensorflow_api.json")
 KERAS_3_PATH = Path(__file__).with_name("keras3_api.json")
 
-# The families of classes that rules ask about: `is_subclass(name, *DATASET)`.  A family has as many
-# roots as TensorFlow has unrelated base classes for the one idea.
+# The families of classes that rules ask about: `is_subclass(name, *DATASET)`.  A family has as many roots
+# as TensorFlow has unrelated base classes for the same idea.
 TF1_OPTIMIZER = ("tensorflow.compat.v1.train.Optimizer",)
 OPTIMIZERS = (
     "tensorflow.keras.optimizers.Optimizer",
@@ -31,7 +31,7 @@ OPTIMIZERS = (
     *TF1_OPTIMIZER,
     "tensorflow.keras.mixed_precision.LossScaleOptimizer",
 )
-# The functions that make optimizers of a name or of a configuration.
+# The functions that make optimizers from a name or a configuration.
 OPTIMIZER_MAKERS = ("tensorflow.keras.optimizers.get", "tensorflow.keras.optimizers.deserialize")
 SCHEDULE = ("tensorflow.keras.optimizers.schedules.LearningRateSchedule",)
 DATASET = ("tensorflow.data.Dataset",)
@@ -56,7 +56,7 @@ MONITORED_SESSION = (
 SESSION_HOOK = ("tensorflow.estimator.SessionRunHook",)
 STRATEGY = ("tensorflow.distribute.Strategy", "tensorflow.compat.v1.distribute.Strategy")
 
-# A module that only mirrors another, and the other, in the order in which they are tried.
+# A module that only mirrors another one, and that other one, in the order of attempts.
 MIRRORS = (
     ("keras.", "tensorflow.keras."),
     ("tensorflow.compat.v2.", "tensorflow."),
@@ -70,7 +70,7 @@ MIRRORS = (
 
 _KERAS_SOURCE = "keras.src."
 
-# The meaning of a plain module's name in TensorFlow 1: tried last.
+# The meaning of a plain module's name in TensorFlow 1; it is tried last.
 TENSORFLOW_1 = ("tensorflow.", "tensorflow.compat.v1.")
 
 _RATES = {
@@ -268,7 +268,7 @@ def resolve(name: str, data: Data) -> str | None:
 def _spellings(name: str) -> Iterator[str]:
     yield name
     if name.startswith(_KERAS_SOURCE):
-        # Its modules lie below those that are public: keras.src.optimizers.adam.Adam.
+        # Its modules are below the public ones: keras.src.optimizers.adam.Adam.
         *modules, last = name.removeprefix(_KERAS_SOURCE).split(".")
         for depth in range(len(modules), -1, -1):
             yield ".".join(["tensorflow.keras", *modules[:depth], last])

@@ -353,7 +353,7 @@ def packages() -> list[str]:
 
 
 def _loads(text: str) -> dict[str, Any]:
-    # Most runs read no such file, and the start of the server is to stay quick.
+    # Most runs read no such file, and the server should start quickly.
     from trainshift.libraries.toml import loads
 
     found: dict[str, Any] = loads(text)

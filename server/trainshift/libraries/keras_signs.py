@@ -16,7 +16,7 @@ from typing import TypedDict
 from trainshift.libraries import api
 
 PATH = Path(__file__).with_name("keras_signs.json")
-# As people spell it, and not as it lies inside of the package.
+# By its public spelling, not its location inside the package.
 _BELOW = re.compile(r"(?:keras|tensorflow(?:\.\w+)*?\.keras)\.(?!src\.)(.*)")
 
 

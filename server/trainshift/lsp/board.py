@@ -21,7 +21,7 @@ class Board:
         known = "" if version is None else f'"version":{version},'
         params = f'{{"uri":{json.dumps(uri)},{known}"diagnostics":{encoded_list(items)}}}'
         message = notification("textDocument/publishDiagnostics", params)
-        # The second and the third step often have nothing to add to what is shown.
+        # The second and the third step often add nothing to the shown result.
         if self._shown.get(uri) != message:
             self._shown[uri] = message
             self._write(message)

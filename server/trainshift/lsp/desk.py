@@ -185,7 +185,7 @@ class Desk:
         self._busy: OpenProgram | None = None
         self._thread: threading.Thread | None = None
 
-    # What other threads ask for
+    # Requests from other threads
 
     def put(self, program: OpenProgram) -> None:
         """Judge a program that was opened."""
@@ -201,7 +201,7 @@ class Desk:
             program.paper = paper
             program._due = time.monotonic() + (0 if program.is_prompt else _PAUSE)
             _dismiss(program)
-            # Whatever is under way ends; the thread is woken when the answer at once is out.
+            # Everything in progress stops; the thread wakes when the immediate answer is sent.
             self._is_urgent = True
             self._quiet = time.monotonic() + _QUIET
 
@@ -264,7 +264,8 @@ class Desk:
             elif state is not None and (state.is_settled or is_enough(state)):
                 future.set_result(state)
             else:
-                # A step that somebody waits for goes on, or questions in a row would never let it end.
+                # A step with a waiting request continues, or a series of questions would never let it
+                # finish.
                 is_awaited = self._busy is not None and (self._busy is program or self._busy._waiting)
                 program._waiting.append((is_enough, future))
                 program._wants_outline = program._wants_outline or wants_outline
@@ -354,7 +355,7 @@ class Desk:
             if program._waiting or program._due <= now:
                 return partial(self._rest, program), None
             soonest = min(program._due, soonest or program._due)
-        # A program that was just edited is judged before anything else is looked for.
+        # A program that was just edited is checked before anything else.
         if self._background and soonest is None:
             work = self._background[0]
             return partial(self._toil, work), None
@@ -410,7 +411,7 @@ class Desk:
 
     def _look(self, program: OpenProgram, state: State, number: int) -> None:
         outline = self._outlined(program, state.paper, self._pause)
-        if outline.starts != program.starts:  # That became known just now.
+        if outline.starts != program.starts:  # That was just found out.
             outline.whole.is_dated = True
         program._wants_outline = False
         state = replace(state, outline=outline)

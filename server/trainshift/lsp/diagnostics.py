@@ -147,7 +147,7 @@ def _hints(state: State, docs_url: str) -> Iterator[tuple[Part, Item]]:
                 part = state.paper.part_at(span.start)
                 yield part, _hint(state.paper, part, span, change, docs_url)
         return
-    # Lines that were not edited have the hints that they had, so many lines further on.
+    # Lines that were not edited keep their hints, shifted by the number of added lines.
     old, new, shift = outline.paper.source, state.paper.source, state.shift
     first, last = old.line_of(shift.start), old.line_of(shift.end)
     distance = len(new.line_starts) - len(old.line_starts)
@@ -166,7 +166,7 @@ def _hints(state: State, docs_url: str) -> Iterator[tuple[Part, Item]]:
             yield part, Item({**item, "range": where})
 
 
-# The hints of plain documents' outlines, as long as these are there.
+# The hints of plain documents' outlines, as long as those exist.
 _HINTS: WeakKeyDictionary[Outline, list[Item]] = WeakKeyDictionary()
 
 

@@ -82,7 +82,7 @@ class Inbox:
                 except OSError:
                     message = None
                 self.put(message)
-            time.sleep(_FAREWELL)  # The process has ended, unless the loop writes what nobody reads.
+            time.sleep(_FAREWELL)  # The process has ended, unless the loop writes to a deaf client.
             os._exit(1)
 
         threading.Thread(target=read, name="trainshift-reader", daemon=True).start()

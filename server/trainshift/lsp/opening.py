@@ -70,7 +70,7 @@ class Opening:
         held: list[Event] = []
         told: Told | None = None
         ends = time.monotonic() + _TO_OPEN
-        while not (self.traces or self._is_judged(told)):  # Only the server tells what it does.
+        while not (self.traces or self._is_judged(told)):  # Only the server reports its progress.
             try:
                 event = self.inbox.take(ends - time.monotonic())
             except TimeoutError:

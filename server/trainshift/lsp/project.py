@@ -106,7 +106,7 @@ class Project:
         """Files of settings, or of requirements, have changed."""
         self._configurations = Configurations()
         self._declarations = None
-        self._wholes = None  # They were made by what was chosen before.
+        self._wholes = None  # They were made with the previous choices.
 
     def rules_of(self, path: str) -> Rules:
         """The settings by which the file at `path` is judged ("" for a document without a file)."""

@@ -164,7 +164,7 @@ class Server:
         self.reports.begin()
 
     async def _ask_for_settings(self) -> None:
-        if self._opening.knows_settings:  # They were told just now.
+        if self._opening.knows_settings:  # They were sent just now.
             self._opening.knows_settings = False
         elif self.client.configures:
             wanted = self.project.wanted

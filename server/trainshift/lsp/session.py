@@ -71,7 +71,7 @@ class Session:
 
         return await asyncio.wrap_future(self.desk.errand(program, work))
 
-    # What documents have to do with each other
+    # Relations between documents
 
     def file_changed(self, path: str, *, is_edit: bool) -> None:
         """A file has changed on the disk; it was there before, and still is, if `is_edit`."""
@@ -82,7 +82,7 @@ class Session:
         if turn is Turn.NONE:
             return
         for other in self.programs.values():
-            # The files of a program are known after its check; it may be reading the file just now.
+            # The files of a program are known after its check, which may be reading the file right now.
             is_known = turn is Turn.EDITED and other.state is not None and other.state.is_full
             is_itself = path_of(other.uri) == path
             checks = path in other.live.linked or (not is_known and not is_itself)
@@ -127,7 +127,7 @@ class Session:
             if starts is not None and not program.paper.is_notebook:
                 before, program.starts = program.starts, starts
                 program.surveyed = number
-                # A file that is its own program was taken for one already.
+                # A file that is its own program already counts as one.
                 if starts != (before or (path,)) or (not before and program.is_of_several):
                     self.desk.renew(program, checks=False)
 

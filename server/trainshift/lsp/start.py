@@ -65,7 +65,7 @@ def serve_tcp(host: str, port: int, ready: Callable[[str], None]) -> int:
 
 
 def _serve(reader: Reader, writer: Writer) -> int:
-    gc.disable()  # Loading leaves nothing behind that is worth a search.
+    gc.disable()  # Loading leaves no garbage that is worth a collection.
     first = _greet(reader, writer)
     if first is None:
         return 1
@@ -101,12 +101,12 @@ def _leave(status: int) -> NoReturn:
 def _load(opening: Opening) -> Server:
     from trainshift.lsp.wire.lazily import load
 
-    sys.setswitchinterval(0.001)  # A message is not kept waiting by a check that is under way.
+    sys.setswitchinterval(0.001)  # A running check does not delay a message.
     load()
     from trainshift.lsp.server import Server
 
     server = Server(opening)
-    # What was loaded stays, and is not looked at again and again; the desk tidies up when nobody types.
+    # Loaded modules stay and are never collected; the desk collects garbage when the user does not type.
     gc.freeze()
     gc.set_threshold(20_000, 10, 50)
     gc.enable()

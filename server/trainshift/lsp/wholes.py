@@ -36,7 +36,7 @@ class Wholes:
         """A file has changed, or is new or gone unless that `is_edit`."""
         self._programs = None
         for start, whole in list(self._kept.items()):
-            # A file that imports one of a program may start another one, which has a say in it.
+            # A file that imports a file of a program may start another program, whose needs count as well.
             names = any(self._files.names(path, each) for each in whole.sources if each) if is_edit else True
             if names or path in whole.paths or path in whole.sources:
                 self._kept.pop(start).is_dated = True
@@ -65,7 +65,7 @@ class Wholes:
         idle = None
         for start in starts[:MOST_STARTS]:
             whole = self._started_by(start, pause) if start != path else None
-            # The document is not part of a program that is too large, or was read too early.
+            # The document is not part of a program that is too large or was read too early.
             if whole is None or path not in whole.sources or whole.sources[path].text != paper.text:
                 continue
             if whole.trains:
@@ -93,7 +93,7 @@ class Wholes:
             reason = refused(paper.source, "not Python")
             return Whole({path: paper.source}, frozenset(), None, None, reason)
         if script.workspace is None or not program.starts:
-            # As long as nobody has looked which programs there are, no other one has a say.
+            # Until the programs are known, no other program counts.
             return whole_of(
                 script,
                 lambda each: analyze_script(each, pause, choices=program.rules.choices),

@@ -15,13 +15,13 @@ from pathlib import Path
 from trainshift.proving.interpreter import Interpreter, Unfit
 from trainshift.proving.launch import Started, bootstrap
 
-# Its output, beside the directories of the ranks.
+# The launcher's output, beside the directories of the ranks.
 LOG = "launcher.txt"
-# What of it is repeated where it starts nobody.
+# The part of the output to repeat if no rank starts.
 MOST_LINES = 12
-# Seconds for it to end its processes, here and on other hosts.
+# Seconds for the launcher to end its processes, here and on other hosts.
 GRACE = 3.0
-# A line of it that says nothing: a rule, or a line of a traceback.
+# A line without information: a rule, or a line of a traceback.
 _EMPTY = re.compile(r"[-=\s]*|\s*Traceback \(most recent call last\):|\s*File \".*|\s{4}.*")
 
 
@@ -93,7 +93,7 @@ def tell_launcher(log: Path, directories: Sequence[Path]) -> None:
     """
     records = [directory / "record" for directory in directories]
     if not any((record / "stdout.txt").exists() for record in records):
-        raise Unfit(f"Horovod's launcher started no rank. It says:\n{indented(log)}")
+        raise Unfit(f"Horovod's launcher started no rank. It printed:\n{indented(log)}")
     for record in records:
         if not (record / "record.json").exists():
             with (record / "noise.txt").open("ab") as file:

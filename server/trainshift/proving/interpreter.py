@@ -110,7 +110,7 @@ class Interpreter:
         """A doubt about the versions; empty if Horovod was tried with them."""
         if release(self.tensorflow) <= LINES[-1].last:
             return ""
-        return f"{self.path} has TensorFlow {self.tensorflow}; Horovod was tried with {_SUPPORTED}."
+        return f"{self.path} has TensorFlow {self.tensorflow}; Horovod was tested with {_SUPPORTED}."
 
 
 def _install(path: str, line: TensorFlows) -> str:
@@ -137,7 +137,7 @@ def find(named: str) -> Interpreter:
     for each in found:
         if not each.lacks:
             return each
-    # The one that lacks least is the one to complete.
+    # The line that lacks the fewest packages is the one to complete.
     raise Unfit(max(found, key=lambda each: (bool(each.tensorflow), bool(each.horovod))).lacks)
 
 

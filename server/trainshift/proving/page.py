@@ -81,7 +81,7 @@ def claim(each: dict[str, Any]) -> str:
     ]
     if each["verdict"] == "fails":
         for place in each["places"]:
-            # What shows the page may make a link of what names a place of the person's files, or a code.
+            # A viewer of the page may turn elements that name a file of the user, or a code, into links.
             own = f' data-path="{escape(place["path"])}" data-line="{place["own"]}"' if place["own"] else ""
             text = f"<code{own}>{escape(at(place))}</code><code> {escape(place['text'])}</code>"
             parts.append(f'<span class="says">{text}</span>')

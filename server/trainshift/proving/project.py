@@ -24,9 +24,9 @@ SKIPPED = {
     ".git", ".hg", ".svn", "__pycache__", "node_modules", ".venv", "venv", ".tox", ".nox", ".idea", ".vscode",
     ".mypy_cache", ".pytest_cache", ".ruff_cache", ".ipynb_checkpoints",
 }  # fmt: skip
-# What tells folders that are none of a project's by what is in them: environments, and other proofs.
+# Marker files of folders that do not belong to a project: environments, and other proofs.
 STRANGE = ("pyvenv.cfg", os.path.join("original", "rank0", "record"))
-# Larger files are linked, as are folders with more entries, and all once so many entries were seen.
+# Larger files are linked, as are folders with more entries, and everything after this many entries.
 LARGEST = 256 * 1024
 MOST_IN_FOLDER = 500
 MOST_ENTRIES = 4000
@@ -92,7 +92,7 @@ def top_of(here: str, files: Sequence[str]) -> str:
     folders = [os.path.dirname(each) for each in files]
     inside = os.path.commonpath([here, *folders]) == here
     top = here if inside else os.path.commonpath(folders)
-    # Never all of a disk or of a home.
+    # Never a whole disk or a whole home.
     return os.path.dirname(files[0]) if top in ("/", os.path.expanduser("~")) and not inside else top
 
 
@@ -158,7 +158,7 @@ class Copier:
                 if entry.name not in SKIPPED and os.path.realpath(target) != self.taboo:
                     folders.append(entry)
             elif entry.is_file():
-                # What others write and remove meanwhile is not missed.
+                # Files that others write or remove meanwhile are not missing.
                 with suppress(FileNotFoundError):
                     self.put(target, path, f"{name}/{entry.name}", given)
         for entry in folders:

@@ -34,16 +34,16 @@ from trainshift.proving.observed.record import Record
 from trainshift.proving.project import Copier, Project
 
 TOPS = ("work", "here", "tmp")
-# All processes of a run wait for something if all that they do within so many seconds takes a processor less
-# than this.  What Horovod's own threads do, which ask again and again, is no computing.
+# A run counts as waiting if all of its processes together use less processor time than this within the
+# window.  Horovod's own polling threads do not count.
 IDLE = 0.2
 IDLE_LIMIT = 45.0
 # With fewer free bytes on the disk, the records of processes are incomplete.
 LEAST_SPACE = 64 * 1024
-# Marks all that a run has started, in its environment.
+# Marks all processes of a run, in their environment.
 MARK = "TRAINSHIFT_PROVE_SCRATCH"
 
-# Says that somebody shows what this process tells as a terminal; not what its children do.
+# Says that the output is shown as a terminal; the children do not inherit it.
 TERMINAL = "TTY_COMPATIBLE"
 
 Start = Callable[[Launch, str], Started]
@@ -146,7 +146,7 @@ def check_space(folder: Path) -> None:
     """Raise Unfit if there is no room for the records of a run."""
     if shutil.disk_usage(folder).free < LEAST_SPACE:
         raise Unfit(
-            f"The disk that has {folder.parent} is full, so what was seen could not be kept. Make room, "
+            f"The disk that has {folder.parent} is full, so the observations could not be saved. Make room, "
             "or name another folder: TMPDIR=FOLDER or --keep FOLDER."
         )
 
@@ -162,7 +162,7 @@ def judged(request: Request, folder: Path) -> dict[str, Any]:
     )
     if done.returncode:
         check_space(folder)
-        raise Unfit(f"What was seen could not be judged:\n{done.stderr.strip()[-2000:]}")
+        raise Unfit(f"The observations could not be judged:\n{done.stderr.strip()[-2000:]}")
     result: dict[str, Any] = json.loads(done.stdout)
     return result
 
@@ -299,7 +299,7 @@ class Watch:
             self.looked = now
         if now > self.deadline:
             return True
-        # What a launcher has started, perhaps on other hosts, is not seen to compute.
+        # Processes that a launcher has started, perhaps on other hosts, are not seen computing.
         sees_all = len(self.processes) >= len(self.files)
         if sees_all and now - max(self.last_step, self.last_busy) > IDLE_LIMIT:
             self.stuck = f"nothing has moved for {IDLE_LIMIT:.0f} s"
@@ -354,7 +354,7 @@ def marked(variable: str) -> list[int]:
     found = []
     since = started_at("self")
     for name in os.listdir("/proc") if os.path.isdir("/proc") else ():
-        # Older ones are not looked into: that waits for those that the system has stopped.
+        # Older ones are not examined: that would wait for stopped processes.
         if name.isdecimal() and int(name) != os.getpid() and started_at(name) >= since:
             with suppress(OSError):
                 if f"\0{variable}".encode() in b"\0" + Path("/proc", name, "environ").read_bytes():

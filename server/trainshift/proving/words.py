@@ -17,7 +17,7 @@ COUNTED = {
     "holds": ("holds", "hold"),
     "not seen": ("was not seen", "were not seen"),
 }
-# What nobody knows where such a claim of a proof that holds was not seen.
+# The unknowns of a proof that holds although such a claim was not checked.
 UNSEEN = {
     "data": "which data each rank has",
     "output": "which ranks print, save and log",

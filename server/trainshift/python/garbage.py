@@ -6,7 +6,7 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-# A search looks at all that is there, and so many objects take about 40 MB.
+# A collection examines every object, and this many objects take about 40 MB.
 _MANY = 400_000
 
 

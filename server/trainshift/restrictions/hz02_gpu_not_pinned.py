@@ -52,5 +52,5 @@ def check(program: Program) -> Findings:
         verdict = Verdict.VIOLATED if gpus.has_signs else Verdict.UNKNOWN
         message = f"{_WHY} Choose one by hvd.local_rank()."
         if verdict is Verdict.UNKNOWN:
-            message = "If there are GPUs, every rank uses all of its machine. Choose one by hvd.local_rank()."
+            message = "If the machine has GPUs, every rank uses all of them. Choose one by hvd.local_rank()."
         yield hazard(program, "HZ02", verdict, first, message)

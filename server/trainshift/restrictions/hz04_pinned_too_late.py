@@ -123,7 +123,7 @@ def _is_harmless(program: Program, site: Site) -> bool:
     """Return whether a call only lists devices, ranks or the like, and starts none."""
     callee = program.names.callee(site)
     if callee and all(isinstance(each, Function) for each in callee):
-        return True  # Its own calls are asked as well.
+        return True  # Its own calls are checked as well.
     names = [each.name for each in callee if isinstance(each, Library)]
     return (
         len(names) == len(callee) > 0

@@ -36,7 +36,7 @@ def check(program: Program) -> Findings:
     if rates.is_set_later or _keeps_global_batch(program):
         return
     together = program.fact(Together)
-    # Gradients that are not averaged yet (HZ07, HZ08) will be, by a rate that is to follow them.
+    # Gradients that are not averaged yet (HZ07, HZ08) will be, and the rate must then match.
     plain = [each.loop for each in (*together.plain_tapes, *together.plain_optimizers)]
     optimizers = [at for loop in plain if loop is not None for at in loop.optimizers]
     shared = {site: list[Site]() for at in optimizers for site in rates.makers(at)} | rates.shared
@@ -46,7 +46,8 @@ def check(program: Program) -> Findings:
         verdict = _judge(program, site)
         if verdict is Verdict.VIOLATED:
             message = (
-                "The total batch is hvd.size() times as large, the rate is not. Multiply it by hvd.size()."
+                "The total batch is hvd.size() times as large, but the rate is not. "
+                "Multiply it by hvd.size()."
             )
             yield hazard(program, "HZ05", verdict, site, message)
         elif verdict is not None:

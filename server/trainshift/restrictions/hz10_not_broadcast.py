@@ -40,7 +40,8 @@ _WHY = "The ranks start from different weights and stay different."
 
 def check(program: Program) -> Findings:
     """One finding for each loop whose ranks start apart."""
-    # Those whose gradients are not averaged yet (HZ07, HZ08) will be, and start apart as well.
+    # Models whose gradients are not averaged yet (HZ07, HZ08) will be averaged, and also start from
+    # different weights.
     loops = program.fact(Together).to_average
     sites = [
         flaw.site

@@ -77,7 +77,7 @@ _BY_OWN = "A rank stops by its own metrics, and the others wait for it. Average 
 _SENT = "Have rank 0 find it, and broadcast it."
 _DRAWN = "Have rank 0 draw it, and broadcast it."
 _RATE = "This rank sets its rate by its own values, so the rates silently differ. Average them first."
-_PASSED = "Only some ranks get to this collective call, by their own values. Average them first."
+_PASSED = "Each rank decides by its own values whether to make this collective call. Average them first."
 _SKIPPED = "Each rank skips steps by its own batch, and the others wait for it. Decide together."
 _ENDED = "Each rank decides alone when this loop ends, and the others wait for it. Decide together."
 
@@ -123,7 +123,7 @@ def _of_draws(program: Program) -> Iterator[Finding]:
         at = each.cause.at
         if each.cause.kind in (CauseKind.DATA, CauseKind.RANK) or at.node in reported:
             continue
-        if each.sink is Sink.EPOCH:  # HZ22 tells it.
+        if each.sink is Sink.EPOCH:  # HZ22 reports it.
             continue
         reported.add(at.node)
         text = one_line(program.script.text(at.node, at.scope))
@@ -506,7 +506,7 @@ def _leaves(program: Program, block: list[Statement], loops: set[Statement]) -> 
     found = flow.completions(block)
     if exits.FALL in found:
         return False
-    # A run that fails ends all ranks, as is meant; one that is done leaves the others behind.
+    # A failing run ends all ranks, as intended; a finished one leaves the others waiting.
     return (
         exits.RETURN in found
         or (exits.RAISE in found and _is_caught(block[-1], loops))

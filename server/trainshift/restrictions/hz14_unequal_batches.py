@@ -81,7 +81,7 @@ def _taken(program: Program, loop: Loop, uneven: Uneven) -> Change | None:
     if not any(each.node is uneven.at.node for each in program.fact(Trails).behind(of)):
         return None
     text = f".take(len({rows.id}) // {name}.size() // {program.script.text(size, batch)})"
-    return appended(program, "HZ14", "Take as many batches on all ranks", of.part(batch.node), text)
+    return appended(program, "HZ14", "Take equally many batches on all ranks", of.part(batch.node), text)
 
 
 def _stepped(program: Program, loop: Loop, uneven: Uneven) -> Change | None:
@@ -105,7 +105,7 @@ def _stepped(program: Program, loop: Loop, uneven: Uneven) -> Change | None:
     edits = program.fact(Layout).add_keyword(
         fit, "steps_per_epoch", f"len({rows.id}) // {name}.size() // {batch}"
     )
-    return Change("HZ14", "Take as many batches on all ranks", span_of(program, fit), edits)
+    return Change("HZ14", "Take equally many batches on all ranks", span_of(program, fit), edits)
 
 
 def _rows(program: Program, feed: Feed, uneven: Uneven) -> ast.Name | None:

@@ -58,7 +58,7 @@ def check(program: Program) -> Findings:
             yield hazard(program, "HZ15", Verdict.VIOLATED, loop.sites[0], message, fix=fix, asks=True)
         elif isinstance(order, Unknown):
             message = (
-                "If all ranks are given one seed here, they train on the same batches. Add hvd.rank() to it."
+                "If all ranks get the same seed here, they train on the same batches. Add hvd.rank() to it."
             )
             yield hazard(program, "HZ15", Verdict.UNKNOWN, loop.sites[0], message)
 
@@ -77,7 +77,7 @@ def _sharded(program: Program, feed: Feed) -> Change | None:
     made = [site for site in feed.calls if program.names.calls(site, *_MAKING)]
     name = horovod_name(program, made[0]) if len(made) == 1 else ""
     if not name or not bounded or not any(call.name == "repeat" for call in feed.calls):
-        return None  # A share may have a batch less than those of other ranks.
+        return None  # A share may have one batch less than the others.
     function = made[0].scope.function()
     if function is not None and len(program.names.callers(function)[0]) != 1:
         return None

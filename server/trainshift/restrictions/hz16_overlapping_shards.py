@@ -53,7 +53,7 @@ def check(program: Program) -> Findings:
                     continue
                 told.add(wrong)
             message = {
-                "swapped": "shard takes the number of parts first and then which one. Swap the arguments.",
+                "swapped": "shard takes the number of shards first and then the index. Swap the arguments.",
                 "local": "local_rank() is the same on all machines, so their shards are equal. Use rank().",
             }[part.wrong]
             yield hazard(program, "HZ16", Verdict.VIOLATED, part.at, message, fix=fix)

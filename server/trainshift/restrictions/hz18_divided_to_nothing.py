@@ -36,7 +36,7 @@ from trainshift.python.syntax.chunk_syntax import last_name
 from trainshift.restrictions.facts.places import hazard, text_of
 from trainshift.restrictions.restriction import Findings
 
-# So many ranks are usual that fewer steps may be divided to nothing.
+# This many ranks are common, so that fewer steps may be divided to 0.
 _FEW = 16
 
 

@@ -66,13 +66,13 @@ _IMPORTS = (ast.Import, ast.ImportFrom)
 _LINE = re.compile(r"\r\n|\n|\r")
 # The modules whose names matter, without Horovod: the rewrite imports it below TensorFlow itself.
 _NEEDED = frozenset({"tensorflow", "keras", "tf_keras", "tensorflow_datasets", "tensorflow_addons"})
-# Beginnings, by full name, of calls that only set the environment, warnings or logging.
+# Prefixes of the full names of calls that only set the environment, warnings or logging.
 _QUIET = (
     "os.environ.", "os.putenv", "os.unsetenv", "warnings.", "logging.", "absl.logging.",
     "tensorflow.get_logger", "tensorflow.logging.", "tensorflow.compat.v1.logging.",
     "tensorflow.autograph.set_verbosity",
 )  # fmt: skip
-# How calls begin after which an import may mean something else, and may stand where it stands for that.
+# Prefixes of calls that change the meaning of later imports, which may be there for that reason.
 _DISTURBING = (
     *_QUIET, "os.chdir", "os.system", "os.exec", "sys.path.",
     "sys.modules.", "subprocess.", "multiprocessing.", "importlib.", "site.", "runpy.", "matplotlib.use",
@@ -127,7 +127,7 @@ def _read_top(program: Program) -> _Top:
     return _Top(program, block, end, None)
 
 
-# What stands between imports
+# Statements between imports
 
 
 def _is_silent(statement: Statement) -> bool:

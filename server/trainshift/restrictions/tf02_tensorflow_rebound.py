@@ -239,7 +239,7 @@ def _rebindings(program: Program, name: str, reported: set[Binding]) -> Findings
             reported.add(binding)
             target = imports.target(binding)
             if _is_stand_in(program, binding, own):
-                verdict, why = Verdict.HARMLESS, "that is only where TensorFlow is missing"
+                verdict, why = Verdict.HARMLESS, "this runs only if TensorFlow is missing"
             else:
                 verdict, why = Verdict.VIOLATED, _HIDDEN
             message = f"{name} is TensorFlow's name, but not here: {why}."
@@ -279,7 +279,7 @@ def _is_stand_in(program: Program, binding: Binding, imports: list[Binding]) -> 
                 return catches_import_error(parent.node)
             if nothing and isinstance(parent.node, ast.If):
                 return True
-    # A name without a value as yet, which the import is to give it.
+    # A name without a value so far, which the import is meant to bind.
     span = program.script.statement_span
     starts = [span(each.statement).start for each in imports if each.statement is not None]
     return nothing and span(statement).start < min(starts)
@@ -331,7 +331,7 @@ def _uses_tensorflow(program: Program, scope: Scope, name: str) -> bool:
 
 def _statements(scope: Scope) -> list[Statement]:
     """The statements in a scope; for a lambda or a comprehension, the one around it."""
-    if scope.kind == "class":  # whose names its methods do not see
+    if scope.kind == "class":  # whose names are not visible in its methods
         return [each for each in scope.facts.statements if each.scope is scope]
     own = [scope.statement] if scope.statement is not None else []
     return own + [each for each in scope.facts.statements if _within(each.scope, scope)]

@@ -39,7 +39,7 @@ from trainshift.python.syntax.chunk_syntax import for_type_checkers
 from trainshift.restrictions.facts.aliases import MODULES, Alias, Aliases
 from trainshift.restrictions.restriction import Findings, Restriction
 
-# Below `tensorflow.`: the modules that the rules look through, and what a rank does wrong if they do not.
+# Below `tensorflow.`: the modules that the rules read, and the consequence for a rank if they miss one.
 _THROUGH = {
     "keras": "an optimizer or a model",
     "keras.optimizers": "an optimizer",
@@ -78,7 +78,7 @@ _MEMBERS = {
     "ConfigProto": "a session",
     "global_variables_initializer": "a session",
 }
-# Of the modules above, those where a class or function counts that is not of a family below.
+# Of the modules above, those in which any class or function counts, beyond the families below.
 _WHOLE = (
     "keras.optimizers",
     "keras.models",
@@ -193,7 +193,7 @@ def _role(name: str, below: bool) -> str:
     if api.is_class(name):
         return ""
     if not last[:1].isupper():
-        if path.startswith("train."):  # of whose functions only the schedules make something
+        if path.startswith("train."):  # in which only the functions that make schedules count
             return _THROUGH["train"] if api.rate_parameters(name) else ""
         if path.startswith("keras.applications.") and path.count(".") > 2:  # `resnet.preprocess_input`
             return ""

@@ -127,7 +127,7 @@ def _origin_span(home: Script, origin: SideEffect) -> Span:
     return home.span(origin.node, origin.scope)
 
 
-# Where it prints to
+# The target of the print
 
 
 def _of_file(program: Program, site: Site) -> Finding | None:
@@ -173,7 +173,7 @@ def _fix(program: Program, site: Site) -> Change | None:
     starts = [script.span(each, site).start for each in given]
     if not acting or site.in_fstring or starts != sorted(starts):
         return None
-    if hides_arguments(site.node):  # What is unpacked would have to be copied before it changes.
+    if hides_arguments(site.node):  # An unpacked argument would have to be copied before it changes.
         return None
     lines: list[str] = []
     edits: list[Edit] = []

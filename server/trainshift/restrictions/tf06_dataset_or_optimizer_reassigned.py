@@ -43,7 +43,7 @@ from trainshift.restrictions.facts.holders import excludes
 from trainshift.restrictions.restriction import Findings, Restriction
 
 _HELD = frozenset({MadeKind.DATASET, MadeKind.OPTIMIZER})
-# Calls that give back, in another form, the dataset or optimizer that they are given.
+# Calls that return their dataset or optimizer argument in another form.
 _WRAPPING = frozenset(
     {
         "experimental_distribute_dataset",
@@ -60,7 +60,7 @@ def check(program: Program) -> Findings:
     if not program.fact(Creations).of(*_HELD):
         return
     for name, bindings in _names(program):
-        if not name.strip("_"):  # `_` is for values that nobody wants
+        if not name.strip("_"):  # `_` is for unwanted values
             continue
         held: list[tuple[Binding, MadeKind]] = []
         lost: list[Binding] = []
@@ -73,7 +73,7 @@ def check(program: Program) -> Findings:
                 lost.clear()
             elif before is not None and kinds and not _wraps(program, binding):
                 if any(_in_one_block(each, binding) for each in lost):
-                    continue  # The name had lost its object already.
+                    continue  # The name no longer held its object.
                 lost.append(binding)
                 yield _reassigned(program, name, before, binding, MadeKind.UNSEEN in kinds)
 
@@ -211,7 +211,7 @@ def _rename(program: Program, name: str, binding: Binding) -> Change | None:
         else:
             edits.append(Edit(at.start, at.end, fresh))
     if len(edits) == 1:
-        return None  # Nothing reads the second value: it may be there to let the first one go.
+        return None  # Nothing reads the second value: it may be there to release the first one.
     return Change("TF06", f"Rename the second use of `{name}` to `{fresh}`", here, tuple(edits))
 
 

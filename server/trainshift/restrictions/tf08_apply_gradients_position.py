@@ -56,9 +56,9 @@ from trainshift.python.syntax.chunk_syntax import (
 from trainshift.restrictions.facts.creations import Creations, MadeKind
 from trainshift.restrictions.restriction import Findings, Restriction
 
-# The step methods of optimizers: the second on Keras 3, where other objects have one, too.
+# The step methods of optimizers: the second on Keras 3, where other objects also have one.
 _METHODS = ("apply_gradients", "apply")
-# The averaging wrapper on Keras 3 replaces the second, and calls it.
+# The averaging wrapper on Keras 3 replaces the second method, and calls it.
 _PASSED = _METHODS[0]
 _ASSIGNMENTS = (ast.Assign, ast.AnnAssign, ast.AugAssign)
 _REASON = "so the variables cannot be broadcast after it. Give it a statement of its own"
@@ -236,7 +236,7 @@ def _is_first(statement: ast.stmt, call: ast.Call) -> bool:
         if isinstance(parent, ast.Compare) and child not in (parent.left, parent.comparators[0]):
             return False
         if isinstance(parent, ast.stmt | ast.IfExp):
-            continue  # Of a statement, and of a conditional expression, this part is the first.
+            continue  # The part of a statement, or of a conditional expression, that is evaluated first.
         if not all(map(_is_fixed, _before(parent, child))):
             return False
     return True

@@ -40,7 +40,7 @@ from trainshift.restrictions.restriction import Findings, Restriction
 _WHY = {
     Pattern.STRATEGY: "{call} runs under a tf.distribute strategy, which averages the gradients itself. "
     "Remove the strategy, or Horovod averages them twice.",
-    Pattern.MINIMIZE: "{call} takes its gradients itself, so each rank would train on its own. Use a "
+    Pattern.MINIMIZE: "{call} computes its gradients itself, so each rank would train on its own. Use a "
     "tf.GradientTape and apply_gradients.",
     Pattern.BY_HAND: "{call} updates the weights by hand, so each rank would train on its own. Use an "
     "optimizer's apply_gradients.",

@@ -64,7 +64,7 @@ def check(program: Program) -> Findings:
     """One finding for each place where a function of the script, or of a linked one, is used as a value."""
     seen: set[int] = set()
     for use in _uses(program, _names_of_functions(program)):
-        if id(use.node) not in seen:  # each name of a tuple is bound to the whole of it
+        if id(use.node) not in seen:  # each name of a tuple is bound to the whole tuple
             seen.add(id(use.node))
             yield from _judged(program, use)
 
@@ -73,7 +73,7 @@ def _judged(program: Program, use: _Use) -> Findings:
     values = program.names.values(use.node, use.scope, use.statement)
     functions = [value.scope for value in values if isinstance(value, Function)]
     trains = [function for function in functions if function in program.fact(Loops).functions]
-    if isinstance(use.node, ast.Lambda | ast.Call):  # which are functions, but no function's name
+    if isinstance(use.node, ast.Lambda | ast.Call):  # which are functions, but not names of functions
         functions = trains
     method = _is_training_method(program, use)
     if not functions and not method:

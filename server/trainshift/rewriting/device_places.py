@@ -22,7 +22,7 @@ from trainshift.rewriting.tf1.graphs import Graphs
 _DEVICE = ("tensorflow.device", "tensorflow.compat.v1.device")
 _SPEC = ("tensorflow.DeviceSpec", "tensorflow.compat.v1.DeviceSpec")
 _NAMING = ("device_name", "device_name_or_function", "device_function")
-# The arguments of a `DeviceSpec`, in order, and what stands in front of each in the name of a device.
+# The arguments of a `DeviceSpec`, in order, and the prefix of each in a device name.
 _PARTS = {
     "job": "/job:",
     "replica": "/replica:",
@@ -30,12 +30,12 @@ _PARTS = {
     "device_type": "/device:",
     "device_index": ":",
 }
-# What stands for a part of a name that changes in a loop, and for one that is not seen.
+# Placeholders for a part of a name that changes in a loop, and for an unknown part.
 _VARIES, _UNSEEN = "#", "?"
 _GPU = re.compile(r"gpu:([\d#?]+)", re.I)
 _JOB = re.compile(r"/(?:job:(?!localhost)|task:[^0])", re.I)
 _FIELD = re.compile(r"%[ds i]|\{[^{}]*\}")
-# Of more texts, and behind more names, a place is not seen.
+# Limits on the number of texts and of names; beyond, a place is unknown.
 _MOST, _DEEPEST = 64, 12
 
 
@@ -92,7 +92,7 @@ class DevicePlaces:
             return Where.OTHER_GPU
         return Where.UNSEEN if any(_VARIES in text or _UNSEEN in text for text in texts) else Where.HERE
 
-    # The texts that an expression may give
+    # The texts that an expression may have as its value
 
     def _texts(self, node: ast.expr, scope: Scope, statement: Statement | None, depth: int) -> Iterator[str]:
         if depth > _DEEPEST:
@@ -176,7 +176,7 @@ class DevicePlaces:
                 yield _UNSEEN
         elif binding.kind == "element":
             found = self._names.bound(binding)
-            # What is put together has the value of an empty text.
+            # A concatenation starts from an empty text.
             known = [value.value for value in found if isinstance(value, Literal)]
             whole = len(known) == len(found) and not any(each in (None, "") for each in known)
             yield from map(str, known) if known and whole else (_VARIES,)

@@ -34,7 +34,7 @@ BASE = "hvd_broadcast_done"
 PAIRS_KEY = "[0][1].ref()"
 _TAKING_ANY = ("tensorflow.keras.optimizers.legacy.Optimizer", *api.TF1_OPTIMIZER)
 SET = "set()"
-_COUNT = ".iterations"  # How often an optimizer has stepped.
+_COUNT = ".iterations"  # The number of steps of an optimizer.
 _OURS = re.compile(rf"{BASE}(_\w+)?")
 _SAYING_NOTHING = {"optimizer", "opt", "optim", "self", "model"}
 _BROADCASTS = ("broadcast_variables", "broadcast_global_variables", "broadcast_object", "broadcast_")
@@ -162,7 +162,7 @@ class Flags:
         """The code of a flag's first value; that of a variable names TensorFlow by `{tf}`."""
         if key is None:
             return self._target.flag("{tf}")
-        # A trace of Keras 3 must ask a variable, which it cannot make: it asks the one of the optimizer.
+        # A Keras 3 trace must test a variable, which it cannot create: it tests the optimizer's.
         return "" if self._target.is_keras3 and step.traced else SET
 
     def _is_ours(self, name: str, script: Script) -> bool:
@@ -185,7 +185,7 @@ class Flags:
                 return ast.unparse(model)
         if not step.models and self._may_serve_others(step):
             return PAIRS_KEY
-        # Another program may run a module's step with several optimizers, and must find it as it needs it.
+        # Another program may run a module's step with several optimizers, and needs a flag for each.
         return None if self._program.at(step.site).is_started else text(step.receiver, step.site)
 
     def _may_serve_others(self, step: Step) -> bool:
@@ -216,7 +216,7 @@ class Flags:
             return True
         sets_weights = self._horovod.sets_weights
         sites = self._horovod.calls(*_BROADCASTS)
-        # An object that is sent may be anything: the order of the data, or the number of an epoch.
+        # A broadcast object may be anything: the order of the data, or the number of an epoch.
         sent = [site for site in sites if site.name != "broadcast_object" or sets_weights(site)]
         return any(self._covers(site, step) for site in sent)
 

@@ -121,16 +121,16 @@ class Lists(ABC):
 
     def _member(self, element: Occurrence) -> Member:
         values = self._names.values(element.node, element.scope, element.statement)
-        # ``debug and TensorBoard()`` may be nothing at all.
-        # A replacement of a Horovod callback, for runs without Horovod, needs nothing.
+        # ``debug and TensorBoard()`` may have no value at all. A substitute for a Horovod callback, for
+        # runs without Horovod, needs nothing.
         values = frozenset(each for each in values if self._role(each) is Role.HOROVOD) or values
         roles = {self._role(each) for each in values if not isinstance(each, Literal)} or {Role.UNKNOWN}
         if any(self._is_of_people(each) for each in values):
-            roles -= {Role.UNKNOWN}  # What an import gives is what people say that it is.
+            roles -= {Role.UNKNOWN}  # An imported name is judged by its conventional meaning.
         writes = Role.WRITES in roles
         role = roles.pop() if len(roles) == 1 else Role.UNKNOWN if Role.UNKNOWN in roles else Role.STEERS
         if role is Role.WRITES and does_more(element.node):
-            role = Role.STEERS  # What it binds or awaits every rank may need.
+            role = Role.STEERS  # Every rank may need the names that it binds, or its awaits.
         names = sorted({name for each in values if (name := self._stands_in_for(each) or _class_name(each))})
         if not names:
             shown = element.node.func if isinstance(element.node, ast.Call) else element.node

@@ -16,7 +16,7 @@ from trainshift.python.syntax.chunk_syntax import Binding, Statement, argument, 
 
 # The attributes that name the GPUs in a TensorFlow 1 configuration.
 DEVICES = "visible_device_list"
-# Calls that take one for everything without a session of the script.
+# Calls that apply a configuration globally, without a session of the script.
 _CONFIGURING = ("set_session", "enable_eager_execution")
 # The values of the variable that hide all GPUs.
 NO_GPU = ("-1", "")

@@ -405,7 +405,7 @@ class Prerequisites:
             if site.statement in found or site.statement.scope.kind != "module":
                 continue
             names = self._script.names.full_names(site.node.func, site.scope, site.statement)
-            # If the memory of a GPU is limited before, the pinning cannot let it grow.
+            # If the memory of a GPU is limited first, the pinning cannot enable memory growth.
             quiet = all(entries.fact(name, "deviceless") and name != LIMITS_MEMORY for name in names)
             runs = any(name.startswith("tensorflow.") for name in names) and not quiet
             alone = site.name in self._program.fact(Libraries).for_root - named("levels")

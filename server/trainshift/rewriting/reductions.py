@@ -123,7 +123,7 @@ class Reductions:
     def _adds_nothing(self) -> str:
         """The reason why Adasum cannot be used; empty if it can."""
         if self._wraps_optimizers:
-            # `DistributedOptimizer(op=Adasum)` of TensorFlow 1 lets the ranks train apart.
+            # `DistributedOptimizer(op=Adasum)` of TensorFlow 1 lets the ranks diverge.
             return "Horovod's Adasum works only with tapes, not with the optimizers that it wraps"
         if self._wraps_there or self._has_scaled_rates:
             return "parts of the script average or scale already"

@@ -32,7 +32,7 @@ from trainshift.rewriting.seed_places import (
 
 # Functions that select a part of the data.
 _SPLITTING = ("subset", "validation_split")
-# Which library's numbers what begins so draws, and what of it draws none.
+# The library whose numbers each prefix draws, and names with the prefix that draw none.
 _DRAWING = {
     "numpy.random.": NUMPY,
     "random.": PYTHON,
@@ -46,7 +46,7 @@ _DRAWING_NONE = (
     "from_state", "get_seed", "get_state", "get_global_generator", "getstate", "seed", "set_random_seed",
     "set_seed", "set_state", "setstate",
 )  # fmt: skip
-# Functions that choose elements or order them.
+# Functions that choose or order elements.
 _CHOOSING = ("choice", "choices", "next_batch", "permutation", "permuted", "sample", "shuffle")
 # Methods that pass each element of the data to a function.
 _MAPPING = ("interleave", "map", "numpy_function", "py_function")
@@ -148,7 +148,7 @@ class Seeds:
                     found.setdefault(each, split)
         return found
 
-    # When something is drawn
+    # The time of a draw
 
     def _makes_variable(self, site: Site) -> bool:
         """Return whether a draw initializes a variable, which is broadcast."""

@@ -34,7 +34,7 @@ def needs(function: StaticFunction, statement: Statement) -> Iterator[Need]:
     for node in own_parts(statement.node):
         for value, what in _needed(function, node):
             if node in message and what in ("`str`", "`repr`"):
-                continue  # The graph tells nothing of it, and the text only shows another tensor.
+                continue  # The graph does not know it, and the text only shows another tensor.
             kind = function.kind(value)
             is_sure = kind.is_tensor or kind.tensor is None
             yield Need(node, value, what, _counted(kind), is_sure)

@@ -142,7 +142,7 @@ def _refused(program: Program, function: Scope) -> str:
     if is_property(function) or is_decorated(function, "setter", "getter", "deleter"):
         return "Paddle cannot make a property static"
     if is_excluded(script, function):
-        return "Paddle is told to leave this function as it is"
+        return "this function is excluded from Paddle's conversion"
     owner = function.owner()
     if owner is not None:
         unseen = f"Trainshift cannot see whether `{owner.name}` is a layer"
@@ -174,7 +174,7 @@ def _is_bound_at_run_time(script: Script, owner: Scope) -> bool:
     return False
 
 
-# What is tried
+# Attempted rewrites
 
 
 def _spelled(program: Program) -> str:
@@ -224,7 +224,7 @@ def _violated(program: Program) -> dict[tuple[str, int], Finding]:
     return found
 
 
-# What is given
+# Given options
 
 
 def _specs(program: Program, function: Scope, plain: Program) -> Iterator[tuple[str, bool]]:

@@ -13,9 +13,9 @@ from trainshift.static_graphs.reading.function import StaticFunction
 from trainshift.static_graphs.reporting import calls
 
 _CONTAINERS = frozenset({"list", "dict", "set"})
-# What else has such a method changes by it, too; tensors have none.
+# Other objects with such a method are mutated by it as well; tensors have none.
 _OF_CONTAINERS_ALONE = frozenset({"append", "appendleft", "extend", "extendleft", "insert"})
-# Attributes of tensors that say how the graph is built.
+# Attributes of tensors that control how the graph is built.
 _OF_BUILDING = frozenset({"stop_gradient", "persistable", "trainable", "name"})
 _TELLING = ("logging.", "warnings.", "sys.stdout", "sys.stderr")
 _LOGGERS = frozenset({"debug", "info", "warning", "error", "log", "exception"})

@@ -17,7 +17,7 @@ from trainshift.static_graphs.reading.function import Mode, StaticFunction, Trut
 from trainshift.static_graphs.reading.reading import Reading
 
 LOOPS = (ast.For, ast.AsyncFor, ast.While)
-# What is said of a function that is not converted from its source now, but when it is exported.
+# The text about a function that is not converted from its source now, but when it is exported.
 _LATER = {
     Mode.FULL: "",
     Mode.SOT: "Once it is saved, ",
@@ -25,7 +25,7 @@ _LATER = {
 }
 
 
-# Codes that are about what stands in control flow on tensors: in doubt where it may be Python's.
+# Codes about statements in control flow on tensors: in doubt where it may be Python's.
 _OF_CONTROL_FLOW = frozenset({"PD02", "PD04", "PD11", "PD12", "PD18", "PD19", "PD20", "PD22", "PD25", "PD27"})
 
 

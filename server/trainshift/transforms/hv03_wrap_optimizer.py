@@ -248,7 +248,7 @@ def _kept(statement: Statement) -> str:
     """The attribute for a constructor's argument: private to the class, by its two underscores."""
     assert isinstance(statement.node, ast.ClassDef)
     taken = {part.attr for part in ast.walk(statement.node) if isinstance(part, ast.Attribute)}
-    # Python does not tell the attributes of `_Decay` and of a `Decay` that inherits from it apart.
+    # Python does not distinguish the attributes of `_Decay` from those of a `Decay` that inherits from it.
     name = base = "__given" + "_base" * statement.node.name.startswith("_")
     number = 1
     while name in taken:

@@ -245,7 +245,7 @@ def _means(program: Program) -> Proposals:
         found.setdefault(each[0].statement, []).append(each)
     for statement, own in found.items():
         size = f"{program.at(statement).fact(Prerequisites).hvd}.size()"
-        # Behind the loop it may have taken no turn.
+        # After the loop, there may have been no iteration.
         frames = (_at_least_one(size) if is_behind else product(f"// {size}") for _, is_behind in own)
         edits = [
             edit

@@ -62,7 +62,7 @@ def propose(program: Program) -> Proposals:
 
 def _conditional(program: Program, call: RootCall) -> tuple[Edit, ...]:
     names = program.names.full_names(call.site.node.func, call.site.scope, call.site.statement)
-    # What `tf.print` gives in a graph is an operation, which `control_dependencies` wants.
+    # In a graph, `tf.print` returns an operation, which `control_dependencies` needs.
     otherwise = (
         f"{program.at(call.site).fact(Prerequisites).tf}.no_op()" if "tensorflow.print" in names else "None"
     )

@@ -78,7 +78,7 @@ def propose(program: Program) -> Proposals:
     for shown in guard_changes(
         program, "HV09", (RootKind.PRINT,), {Form.VERBOSE: _verbose}, "Show the progress bar on rank 0 only"
     ):
-        # A bar of one process is that of its rank 0.
+        # The bar of a single process is that of rank 0.
         yield replace(shown, suits=Suits.ALL) if isinstance(shown, Change) else shown
 
 

@@ -99,7 +99,7 @@ def _wrap(program: Program, wrap: Wrap, compile: Compile) -> Change | Withheld:
     if not is_alone(site) or not _can_follow(program, site, wrap.site):
         edits = program.fact(Layout).put(wrap.site.node, site, handed_to(wrapper, more))
         return Change("HV10", _TITLE, script.statement_span(site.statement), edits, decisions=decisions)
-    # What stands in front of the optimizer moves behind it, so that edits inside of it stay where they are.
+    # The text before the optimizer moves behind it, so that edits inside it keep their place.
     name = _name(program, compile)
     statement = script.statement_span(site.statement)
     newline = program.fact(Layout).newline_at(site.statement)
@@ -218,7 +218,7 @@ def _name(program: Program, compile: Compile) -> str:
     needed = {wrap.compile for wrap in made} | {each.compile for each in named}
     needed |= {each.compile for each in program.fact(Wraps).unnamed}
     own = {each: name for each in program.fact(Fits).compiles if (name := _own_name(program, each))}
-    # An attribute of the name, such as `model.optimizer`, is no variable.
+    # An attribute, such as `model.optimizer`, is not a variable.
     home = program.at(compile.site)
     taken = home.script.code.variables.difference(own.values())
     compiles = (each for each in program.fact(Fits).compiles if home.holds(each.site))

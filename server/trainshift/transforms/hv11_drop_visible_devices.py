@@ -74,7 +74,7 @@ def propose(program: Program) -> Proposals:
     if not program.fact(Pinning).is_done and program.fact(Loops).runs_eagerly:
         for statement in choices.of_none:
             yield Remark("HV11", program.script.statement_span(statement), _TOO_LATE)
-    # Where the environment shows a rank its own GPU alone, that is the first.
+    # If the environment shows a rank only its own GPU, that GPU is the first.
     limited = [] if program.fact(Pinning).by_environment else choices.limited
     for device, statement in limited:
         span = program.script.span(device.slice, statement)
@@ -101,7 +101,7 @@ def _dropped(program: Program, choices: Choices, dropped: set[Statement]) -> Pro
             reason = "this statement also binds a name or awaits something; give the choice of GPUs its own"
             yield Withheld("HV11", program.script.statement_span(statement), reason, True)
             continue
-        # The last of a block that is dropped as a whole becomes `pass`, whichever is applied first.
+        # If a whole block is dropped, its last statement becomes `pass`, whichever edit is applied first.
         emptied = statement.parent is not None and all(each in dropped for each in statement.block)
         last = statement.index == len(statement.block) - 1
         edits = program.fact(Layout).remove(statement, emptied and last)

@@ -106,7 +106,7 @@ def _broadcast(program: Program, each: Initialization) -> Change | Withheld:
     title = f"Broadcast the variables from rank 0 after they are {what}"
     target = program.script.statement_span(each.site.statement)
     requires = program.fact(Layout).isolate(each.anchor)
-    # HV15 tells of each loop what becomes of its steps, unless nobody wants the data divided.
+    # HV15 reports for each loop what happens to its steps, unless data division is turned off.
     told = program.whole.choices.divide_data and program.fact(Pace).loops
     decisions = (_RESTORED,) if each.restores else () if told else (_WHOLE,)
     edits = (program.fact(Layout).after(each.anchor, broadcast(program, each)),)

@@ -75,7 +75,7 @@ from trainshift.rewriting.prerequisites import Prerequisites
 from trainshift.rewriting.style import Style
 from trainshift.transforms.rule import Guard, Proposals, Transform
 
-# Functions that compute a vocabulary, or bounds, from their data, and keep them in no variable.
+# Functions that compute a vocabulary, or bounds, from their data without keeping them in a variable.
 _ADAPTING = (
     *(f"tensorflow.keras.layers.{name}" for name in ("Discretization", "IntegerLookup", "StringLookup")),
     "tensorflow.keras.layers.TextVectorization",

@@ -17,27 +17,27 @@ const FLAGS = [
   "--disable-background-networking",
   "--disable-component-update",
   "--disable-sync",
-  // A window lives for a minute: to make its code quick costs more than it saves.
+  // A window lives for a minute: optimizing its code costs more than it saves.
   "--js-flags=--no-opt",
 ];
-/** What a window stores that the next one would read. */
+/** State that a window stores and the next one would read. */
 const STORED = "cookies,local_storage,indexeddb,service_workers";
 const SIZE = { width: 1280, height: 800 };
-/** How long a menu or a list may take to show what it will show. */
+/** The time that a menu or a list may take to appear. */
 const MENU_LIMIT = 4_000;
 
 const MENU = ".action-widget:not(.action-list-submenu-panel)";
 const FOCUSED = ".editor-group-container.active .monaco-editor.focused";
 const QUICK_INPUT = ".quick-input-widget";
-/** What a row of a list is, and where. */
+/** The selector of a row of a list. */
 const ROW_LABEL = ".monaco-icon-label-container";
 
 export type Severity = "error" | "warning" | "info" | "hint";
 
-/** What a title may be asked for by: all of it, or a pattern. */
+/** Ways to ask for a title: the whole text, or a pattern. */
 type Label = string | RegExp;
 
-/** The browser that all windows are opened in: what it has compiled of VS Code it keeps for the next one. */
+/** The browser of all windows: it keeps its compiled code of VS Code for the next one. */
 export async function launchBrowser(): Promise<BrowserContext> {
   const profile = await mkdtemp(join(tmpdir(), "trainshift-browser-"));
   const browser = await chromium.launchPersistentContext(profile, {
@@ -53,7 +53,7 @@ export async function launchBrowser(): Promise<BrowserContext> {
   return browser;
 }
 
-/** A window of VS Code, used by key and eye. */
+/** A window of VS Code, operated by keys and read from the screen. */
 export class Workbench {
   private readonly console: string[] = [];
 
@@ -65,7 +65,7 @@ export class Workbench {
     page.on("console", (message) => this.console.push(`${message.type()}: ${message.text()}`));
   }
 
-  /** A window that knows of none before it; `expose` gives the page functions before it loads. */
+  /** A window without earlier state; `expose` gives the page functions before it loads. */
   static async open(
     browser: BrowserContext,
     url: string,
@@ -79,7 +79,7 @@ export class Workbench {
     return workbench;
   }
 
-  /** Close the window, and forget what it has stored. */
+  /** Close the window, and delete its stored state. */
   async close(): Promise<void> {
     const session = await this.page.context().newCDPSession(this.page);
     const { origin } = new URL(this.page.url());
@@ -88,16 +88,16 @@ export class Workbench {
     await this.page.close();
   }
 
-  /** Wait until the window can be used, with this file open if one is to be. */
+  /** Wait until the window is ready, with this file open if one is given. */
   async ready(file?: string): Promise<void> {
     await this.page.locator(".monaco-workbench").waitFor();
     await this.page.locator(".part.statusbar .statusbar-item").first().waitFor();
     if (file !== undefined) await this.shows(file);
   }
 
-  /** Open a file of the workspace, or go to it where it is open. */
+  /** Open a file of the workspace, or show it if it is open. */
   async openFile(file: string): Promise<void> {
-    // Until the list is filtered, it has the files that were open last, which may have the same name.
+    // Before the filter applies, the list shows recently opened files, which may have the same name.
     const folder = dirname(file);
     const label = folder === "." ? file : `${basename(file)}${folder}`;
     await this.askFor("Control+P", join(this.workspace, file), label);
@@ -118,7 +118,7 @@ export class Workbench {
     await until("an editor has the focus", async () => shown(this.page.locator(FOCUSED)));
   }
 
-  /** Save all and put all away, so that the window is as it was at first. */
+  /** Save and close everything, so that the window is as it was at first. */
   async tidy(): Promise<void> {
     await this.press(KEYS.tidy.key);
     for (const part of [".tabs-container .tab", ".notification-list-item", ".part.panel"])
@@ -130,7 +130,7 @@ export class Workbench {
     for (const key of keys) await this.page.keyboard.press(key);
   }
 
-  /** Choose a command in the palette, where its title stands with its category. */
+  /** Choose a command in the palette, which lists it by category and title. */
   async runCommand(title: string): Promise<void> {
     await this.askFor("F1", `>${title}`, title);
   }
@@ -145,13 +145,13 @@ export class Workbench {
     });
   }
 
-  /** The rows of the Problems panel, files among them, which this opens. */
+  /** The rows of the Problems panel, including files; opens the panel. */
   async problems(): Promise<string[]> {
     await this.showProblems();
     return this.page.locator(".markers-panel .monaco-list-row").allInnerTexts();
   }
 
-  /** A row of the Problems panel with this text, once there is one. */
+  /** The row of the Problems panel with this text, once it appears. */
   async problem(text: string | RegExp): Promise<Locator> {
     await this.showProblems();
     const row = this.page.locator(".markers-panel .monaco-list-row", { hasText: text }).first();
@@ -159,7 +159,7 @@ export class Workbench {
     return row;
   }
 
-  /** What the light bulb offers at the cursor. */
+  /** The actions of the light bulb at the cursor. */
   async quickFixes(): Promise<string[]> {
     await this.openMenu("Control+.");
     const titles = await this.page.locator(`${MENU} .monaco-list-row.action .title`).allInnerTexts();
@@ -179,7 +179,7 @@ export class Workbench {
     await this.chooseAction(() => this.runCommand("Source Action..."), label);
   }
 
-  /** A notification with this text, once there is one. */
+  /** The notification with this text, once it appears. */
   async toast(text: string | RegExp): Promise<Locator> {
     const toast = this.page
       .locator(".notifications-toasts .notification-list-item", { hasText: text })
@@ -194,7 +194,7 @@ export class Workbench {
     await toast.locator(".monaco-button", { hasText: button }).click();
   }
 
-  /** All of the text in the editor that has the focus, whether it is saved or can be. */
+  /** The whole text in the focused editor, saved or not. */
   async editorText(): Promise<string> {
     await this.page.evaluate('navigator.clipboard.writeText("")');
     await this.focusEditor();
@@ -206,28 +206,28 @@ export class Workbench {
     return text;
   }
 
-  /** Wait until that is the text of the editor that has the focus. */
+  /** Wait until the focused editor has this text. */
   async waitForText(wanted: string): Promise<void> {
     let text = "";
     const holds = async (): Promise<boolean> => (text = await this.editorText()) === wanted;
     await until("the editor holds the text", holds).catch(() => assert.equal(text, wanted));
   }
 
-  /** Save the open file; what it holds then. */
+  /** Save the open file; returns its contents. */
   async savedText(file: string): Promise<string> {
     await this.runCommand("File: Save");
     await this.page.locator(".tabs-container .tab.active:not(.dirty)", { hasText: basename(file) }).waitFor();
     return readFile(join(this.workspace, file), "utf8");
   }
 
-  /** Keep a picture of the window as `NAME.png` among the artifacts. */
+  /** Save a screenshot of the window as `NAME.png` among the artifacts. */
   async screenshot(name: string): Promise<void> {
     const path = join(ARTIFACTS, `${name}.png`);
     await mkdir(dirname(path), { recursive: true });
     await this.page.screenshot({ path, animations: "disabled" });
   }
 
-  /** Keep a picture for documentation: of the editors and the panel alone, in a window as wide as text can be read. */
+  /** Save a screenshot for the docs: only the editors and the panel, in a window wide enough for the text. */
   async picture(name: string, width: number, height = SIZE.height): Promise<void> {
     const { page } = this;
     await page.setViewportSize({ width, height });
@@ -251,7 +251,7 @@ export class Workbench {
   private async shows(file: string): Promise<void> {
     const path = `/${basename(this.workspace)}/${file}`;
     const label = ".tabs-container .tab.active .tab-label";
-    // How many problems a file has comes behind its path.
+    // The number of problems of a file follows its path.
     await this.page.locator(`${label}[aria-label$="${path}"], ${label}[aria-label*="${path} "]`).waitFor();
     await this.page.locator(".editor-instance .monaco-editor .view-line").first().waitFor();
   }
@@ -262,8 +262,8 @@ export class Workbench {
   }
 
   /**
-   * Enter a text into the input that a key opens, and take the row with this label, else the first.
-   * The label of a file in a folder is its name and, right after that, its folder.
+   * Enter a text into the input that a key opens, and accept the row with this label, else the first. The
+   * label of a file in a folder is its name followed directly by its folder.
    */
   private async askFor(key: string, text: string, label?: string): Promise<void> {
     const input = this.page.locator(`${QUICK_INPUT} input[type=text]`);
@@ -271,14 +271,14 @@ export class Workbench {
     await this.tryUntil(`"${text}" can be chosen`, async () => {
       await this.press(key);
       if (!(await shown(input))) return false;
-      // What takes the focus closes the input.
+      // The input closes if another element takes the focus.
       if (!(await succeeds(input.fill(text, { timeout: MENU_LIMIT })))) return false;
       const row = `${QUICK_INPUT} .monaco-list-row`;
       if (label !== undefined && !(await this.moveTo(row, ROW_LABEL, label))) return false;
       return (await focused.count()) > 0;
     });
     await this.press("Enter");
-    // A command may go on with a list of its own.
+    // A command may continue with a list of its own.
     await until(`"${text}" is taken`, async () => {
       return !(await input.isVisible()) || (await input.inputValue()) !== text;
     });
@@ -293,7 +293,7 @@ export class Workbench {
     await this.page.locator(MENU).waitFor({ state: "hidden" });
   }
 
-  /** Open a menu of actions, again where it closes by itself. */
+  /** Open a menu of actions, and reopen it if it closes by itself. */
   private async openMenu(open: string | (() => Promise<void>)): Promise<void> {
     await this.tryUntil("a menu of actions is open", async () => {
       await (typeof open === "string" ? this.press(open) : open());
@@ -301,7 +301,7 @@ export class Workbench {
     });
   }
 
-  /** Escape from what an attempt has left open before the next one. */
+  /** Press Escape to close the leftovers of an attempt before the next one. */
   private async tryUntil(what: string, attempt: () => Promise<boolean>): Promise<void> {
     await until(what, async () => {
       const done = await attempt();
@@ -310,7 +310,7 @@ export class Workbench {
     });
   }
 
-  /** Press ArrowDown until the row with this label is the chosen one; a click on a row of a menu hangs. */
+  /** Press ArrowDown until the row with this label is selected; a click on a menu row hangs. */
   private async moveTo(row: string, part: string, label: Label): Promise<boolean> {
     const wanted = this.page.locator(`${row} ${part}`).filter({ hasText: exactly(label) });
     if (!(await shown(wanted.first()))) return false;

@@ -21,7 +21,7 @@ const QUIET_SETTINGS = {
   "files.autoSave": "off",
   "security.workspace.trust.startupPrompt": "never",
   "telemetry.telemetryLevel": "off",
-  // What tests open is small, and the conversion copes with most that is found in it.
+  // The tests open small files, and the conversion handles most of their findings.
   "trainshift.restrictions": "letter",
   "update.mode": "none",
   "workbench.colorTheme": "Default Dark Modern",
@@ -30,13 +30,13 @@ const QUIET_SETTINGS = {
   "workbench.tips.enabled": false,
 };
 
-/** A PATH without the folders that hold a `horovodrun`: tests bring their own, or want none. */
+/** A PATH without the folders of a `horovodrun`: tests provide their own, or need none. */
 function pathWithoutHorovod(path: string): string {
   const folders = path.split(delimiter);
   return folders.filter((folder) => !existsSync(join(folder, "horovodrun"))).join(delimiter);
 }
 
-/** What the harness does by a key: the palette costs a second of computing. */
+/** The harness's own key bindings: the palette costs a second of computing. */
 export const KEYS = {
   focusEditor: { key: "Control+Alt+Shift+F1", commands: ["workbench.action.focusActiveEditorGroup"] },
   showProblems: { key: "Control+Alt+Shift+F3", commands: ["workbench.panel.markers.view.focus"] },
@@ -52,7 +52,7 @@ export const KEYS = {
   },
 };
 
-/** A port that is free, of those that the system gives nobody who does not ask for it. */
+/** A free port, from the range that the system does not assign by itself. */
 async function freePort(): Promise<number> {
   for (;;) {
     const port = 20_000 + Math.floor(Math.random() * 10_000);
@@ -66,7 +66,7 @@ async function freePort(): Promise<number> {
   }
 }
 
-/** Where VS Code has installed a package, and a copy of all that it wrote there. */
+/** The folder in which VS Code has installed a package, and a copy of all its files. */
 const installed = new Map<string, { copy: string; from: string }>();
 
 const running = new Set<CodeServer>();
@@ -74,9 +74,9 @@ process.once("exit", () => {
   for (const server of running) server.abandon();
 });
 
-/** A VS Code server of its own, with all that it reads and writes in one temporary folder. */
+/** A separate VS Code server, with all of its files in one temporary folder. */
 export class CodeServer {
-  /** The port of all, one after the other: what a browser has compiled it keeps for an address. */
+  /** All servers use this port in turn: the browser caches compiled code by address. */
   private static port: number | undefined;
   readonly workspace: string;
   private readonly environment: NodeJS.ProcessEnv;
@@ -114,7 +114,7 @@ export class CodeServer {
     return server;
   }
 
-  /** The address of a window on the workspace, with more entries of the window's payload. */
+  /** The address of a window on the workspace, with additional entries in the window's payload. */
   url(...payload: [string, string][]): string {
     const open = this.launch.open;
     const opened = open === undefined ? [] : [["openFile", this.remote(join(this.workspace, open))]];
@@ -125,12 +125,12 @@ export class CodeServer {
     return `http://127.0.0.1:${this.port}/?${query.toString()}`;
   }
 
-  /** How a window calls a file of this machine. */
+  /** A window's URI of a file of this machine. */
   remote(path: string): string {
     return `vscode-remote://127.0.0.1:${this.port}${path}`;
   }
 
-  /** Copy what the server, the extension host and the extension have logged. */
+  /** Copy the logs of the server, the extension host and the extension. */
   async keepLogs(folder: string): Promise<void> {
     await mkdir(folder, { recursive: true });
     await writeFile(join(folder, "server.log"), this.output);
@@ -139,7 +139,7 @@ export class CodeServer {
     );
   }
 
-  /** End the server and all that it started, and remove the folder. */
+  /** End the server and all of its processes, and remove the folder. */
   async stop(): Promise<void> {
     const child = this.process;
     if (child?.exitCode === null && child.signalCode === null) {
@@ -181,7 +181,7 @@ export class CodeServer {
     await writeFile(join(folder, "keybindings.json"), JSON.stringify(bindings));
   }
 
-  /** Have VS Code install the package once; the next servers get copies of what it wrote. */
+  /** Have VS Code install the package once; later servers get copies of the files. */
   private async install(vsix: string): Promise<void> {
     const kept = installed.get(vsix);
     if (kept === undefined) {
@@ -199,7 +199,7 @@ export class CodeServer {
     for (const folder of this.launch.extensions ?? []) await this.copyExtension(folder);
   }
 
-  /** An extension that VS Code does not install itself has to be entered in its list. */
+  /** An extension that VS Code did not install itself must be added to its list. */
   private async copyExtension(source: string): Promise<void> {
     const { publisher, name, version } = JSON.parse(await readFile(join(source, "package.json"), "utf8")) as {
       publisher: string;
@@ -250,7 +250,7 @@ export class CodeServer {
     }
   }
 
-  /** Run the server's program in a process group of its own, so that all it starts can be ended with it. */
+  /** Run the server's program in a process group of its own, so that its children can be ended with it. */
   private spawn(...parameters: string[]): ChildProcess {
     const folders = [
       `--server-data-dir=${join(this.folder, "server")}`,
@@ -272,7 +272,7 @@ export class CodeServer {
     return child;
   }
 
-  /** Stop at once, for a process that is about to end. */
+  /** Stop immediately, for a process that is about to end. */
   abandon(): void {
     this.signal("SIGKILL");
     rmSync(this.folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 200 });
@@ -284,7 +284,7 @@ export class CodeServer {
     try {
       process.kill(-group, signal);
     } catch {
-      // Nothing is left of the group.
+      // The group has no processes left.
     }
   }
 

@@ -1,9 +1,9 @@
 import { runTests } from "./mocha";
 import type { HostSuite } from "./suite";
 
-/** What a line on the console begins with that tells of a test. */
+/** The prefix of console lines that report a test. */
 export const MARK = "trainshift-test ";
-/** The variables of the environment that say which tests to run. */
+/** The environment variables that select the tests to run. */
 export const FILE = "TRAINSHIFT_TEST_FILE";
 export const SUITE = "TRAINSHIFT_TEST_SUITE";
 export const TITLE = "TRAINSHIFT_TEST_TITLE";

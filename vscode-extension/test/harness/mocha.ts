@@ -3,7 +3,7 @@ import Mocha from "mocha";
 
 const TEST_LIMIT = 180_000;
 
-/** How one test, or one hook, ended. */
+/** The result of one test, or one hook. */
 export interface Result {
   title: string;
   state: "passed" | "failed" | "skipped";
@@ -13,7 +13,7 @@ export interface Result {
 
 type Tell = (result: Result) => void;
 
-/** Run the tests that `define` makes, those with a matching title if one is given, and tell of each as it ends. */
+/** Run the tests that `define` makes, filtered by title if one is given, and report each as it ends. */
 export async function runTests(define: () => void, title: string | undefined, tell: Tell): Promise<void> {
   const reporter = class extends Mocha.reporters.Base {
     constructor(runner: Mocha.Runner) {

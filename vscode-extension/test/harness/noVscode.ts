@@ -1,2 +1,2 @@
-// Stands for `vscode` where the data of a host suite are read outside of the extension host.
+// Replaces `vscode` where the data of a host suite are read outside the extension host.
 export = {};

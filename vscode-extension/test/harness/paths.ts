@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
-/** The extension's folder; the bundles of the tests lie at several depths below it. */
+/** The extension's folder; the test bundles are at several depths below it. */
 export const EXTENSION = __dirname.slice(0, __dirname.lastIndexOf("/test/out"));
 
 const OF_THIS_PLATFORM = join(EXTENSION, `trainshift-${process.platform}-${process.arch}.vsix`);
@@ -12,7 +12,7 @@ export const DRIVER = join(EXTENSION, "test", "host", "driver");
 export const VSCODE = join(EXTENSION, "test", "code-server", "node_modules", "code-server", "lib", "vscode");
 export const CHROMIUM = "/usr/bin/chromium";
 
-/** An interpreter that has the package `trainshift`. */
+/** An interpreter with the package `trainshift`. */
 export const PYTHON = process.env.TRAINSHIFT_TEST_PYTHON ?? join(EXTENSION, "..", ".venv", "bin", "python");
 
 /** The text of a file under `fixtures/`. */

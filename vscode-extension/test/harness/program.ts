@@ -5,7 +5,7 @@ import { fixture, PYTHON } from "./paths";
 
 export const NAMES = ["train.py", "model.py", "steps.py"] as const;
 
-/** A program of three files, by their names; the first one starts it. */
+/** A program of three files, by name; the first one starts it. */
 export const PROGRAM = Object.fromEntries(
   NAMES.map((name) => [name, fixture(`editors/three_files/${name}`)]),
 ) as Record<string, string>;
@@ -21,7 +21,7 @@ conversion = convert_program(text, start, files_on_disk(), at=(at, line) if line
 print(json.dumps({Path(each.path).name: each.text for each in conversion.files}))
 `;
 
-/** What the program in a folder is converted to, or its statement at a line of a file; by the files' names. */
+/** The converted files of a folder's program, or of its statement at a line of a file, by name. */
 export async function convertedProgram(
   folder: string,
   name: string = NAMES[0],

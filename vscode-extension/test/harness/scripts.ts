@@ -1,4 +1,4 @@
-/** Scripts that tests of the window and of the host share. */
+/** Scripts shared by the tests of the window and of the host. */
 
 /** A script that is refused, with the reason at the line of its strategy. */
 export const REFUSED = `import tensorflow as tf

@@ -9,23 +9,23 @@ import { described, type Result, runTests } from "./mocha";
 import { ARTIFACTS, DRIVER, OUT } from "./paths";
 import type { HostSuite, Launch, UiSuite } from "./suite";
 
-/** What tests in the extension host need; with it VS Code refuses to show a dialog. */
+/** Requirements of tests in the extension host; with this flag VS Code refuses to show a dialog. */
 const DRIVER_FLAG = "--enable-smoke-test-driver";
-/** How long the extension host may say nothing: longer than a test may take. */
+/** The time that the extension host may be silent: longer than any test takes. */
 const SILENCE_LIMIT = 300_000;
 
-/** What the suites of one run have in common. */
+/** The common options of the suites in one run. */
 export interface Run {
   browser: BrowserContext;
   vsix: string;
-  /** A part of the titles of the tests that are to run, if not all are. */
+  /** A part of the titles of the tests to run, unless all are. */
   title: string | undefined;
-  /** Whether the logs of suites without failures are kept, too. */
+  /** Return whether the logs of suites without failures are kept as well. */
   keep: boolean;
   tell: (result: Result) => void;
 }
 
-/** Run a suite's tests in the extension host of a VS Code of its own; `file` is their bundle. */
+/** Run a suite's tests in the extension host of a separate VS Code; `file` is their bundle. */
 export async function runHostSuite(run: Run, suite: HostSuite, file: string): Promise<void> {
   const environment = { [FILE]: file, [SUITE]: suite.name, [TITLE]: run.title };
   await inSession(run, suite, environment, [DRIVER_FLAG], async (session, tell) => {
@@ -53,7 +53,7 @@ export async function runHostSuite(run: Run, suite: HostSuite, file: string): Pr
   });
 }
 
-/** Run a suite's tests on the window of a VS Code of its own. */
+/** Run a suite's tests on the window of a separate VS Code. */
 export async function runUiSuite(run: Run, suite: UiSuite): Promise<void> {
   await inSession(run, suite, {}, [], async (session, tell) => {
     const workbench = await session.open(session.server.url());
@@ -70,7 +70,7 @@ export async function runUiSuite(run: Run, suite: UiSuite): Promise<void> {
   });
 }
 
-/** A server and the window on it. */
+/** A server and its window. */
 class Session {
   workbench: Workbench | undefined;
 
@@ -99,7 +99,7 @@ class Session {
   }
 }
 
-/** Run the body; where a test fails, or all of it, tell of that and keep what there is to see. */
+/** Run the body; if a test or everything fails, report it and keep a screenshot and the logs. */
 async function inSession(
   run: Run,
   suite: Launch,
@@ -130,7 +130,7 @@ async function inSession(
   }
 }
 
-/** The results among what the extension host wrote to its console. */
+/** The results in the extension host's console output. */
 function resultsIn(parameters: unknown): Result[] {
   const texts = Array.isArray(parameters) ? parameters.filter((each) => typeof each === "string") : [];
   return texts

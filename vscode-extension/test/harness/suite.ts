@@ -1,30 +1,33 @@
 import type { Workbench } from "./browser";
 
-/** One VS Code, started afresh; the tests of a suite share it. */
+/** One fresh VS Code, shared by the tests of a suite. */
 export interface Launch {
   name: string;
-  /** The files of the folder that is opened, by their path in it; one that begins with `#!` is executable. */
+  /** The files of the opened folder, by relative path; one that begins with `#!` is executable. */
   workspace?: Record<string, string>;
-  /** What else is to be done in that folder before VS Code starts. */
+  /** Further preparation of that folder before VS Code starts. */
   prepare?: (workspace: string) => Promise<void> | void;
   /** The file that is open from the start. */
   open?: string;
-  /** User settings, beside those that keep VS Code quiet.  `<workspace>` in a text stands for the folder. */
+  /**
+   * User settings, besides those that keep VS Code quiet.  `<workspace>` in a text is replaced by the
+   * folder.
+   */
   settings?: Record<string, unknown>;
-  /** Changes to the environment; undefined removes a variable.  `<workspace>` stands for the folder. */
+  /** Changes to the environment; undefined removes a variable.  `<workspace>` is replaced by the folder. */
   env?: Record<string, string | undefined>;
-  /** Folders of extensions that are installed beside the one under test. */
+  /** Folders of extensions that are installed besides the one under test. */
   extensions?: string[];
   /** False opens the folder in restricted mode. */
   trusted?: boolean;
 }
 
-/** Tests that run in the extension host, where `vscode` is; `tests` calls mocha's functions. */
+/** Tests that run in the extension host, with access to `vscode`; `tests` calls mocha's functions. */
 export interface HostSuite extends Launch {
   tests: () => void;
 }
 
-/** Tests that use VS Code as a person does. */
+/** Tests that use VS Code like a person. */
 export interface UiSuite extends Launch {
   tests: (workbench: Workbench) => void;
 }

@@ -7,17 +7,17 @@ import { PYTHON } from "./paths";
 
 const run = promisify(execFile);
 
-/** What `trainshift convert FILE -o OUT` writes, which is run in that folder. */
+/** The output of `trainshift convert FILE -o OUT`, run in that folder. */
 export function converted(folder: string, file: string, ...options: string[]): Promise<string> {
   return written(folder, "convert", file, ...options);
 }
 
-/** What `trainshift differentiate FILE.py:FUNCTION -o OUT` writes, which is run in that folder. */
+/** The output of `trainshift differentiate FILE.py:FUNCTION -o OUT`, run in that folder. */
 export function differentiated(folder: string, target: string, ...options: string[]): Promise<string> {
   return written(folder, "differentiate", target, ...options);
 }
 
-/** What `trainshift static FILE -o OUT` writes, which is run in that folder. */
+/** The output of `trainshift static FILE -o OUT`, run in that folder. */
 export function inGraphCode(folder: string, file: string, ...options: string[]): Promise<string> {
   return written(folder, "static", file, ...options);
 }

@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
 
-/** How long to wait for one thing; the machine may be busy with other tests. */
+/** The timeout of one wait; the machine may be busy with other tests. */
 export const TIME_LIMIT = 120_000;
 const PAUSE = 100;
 
-/** Wait until `get` gives something that is true, and return that. */
+/** Wait until `get` returns a truthy value, and return that. */
 export async function until<T>(
   what: string,
   get: () => T | Promise<T>,

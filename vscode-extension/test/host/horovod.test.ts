@@ -8,19 +8,19 @@ import { until } from "../harness/until";
 import { distribution, execute, path, replace, reports, show, told } from "./support";
 
 const SCRIPT = "my scripts/train it.py";
-/** A launcher that only tells how it was called. */
+/** A launcher that only reports its arguments. */
 const LAUNCHER = `#!/bin/sh
 printf '%s\\n' "$PWD" "$@" > "$0.called.part"
 mv "$0.called.part" "$0.called"
 `;
 
-/** The folder for packages of an interpreter. */
+/** The package folder of an interpreter. */
 async function packagesOf(python: string): Promise<string> {
   const code = "import sysconfig; print(sysconfig.get_path('purelib'))";
   return (await execute(python, ["-c", code])).stdout.trim();
 }
 
-/** What the launcher was called with, and where, once it was. */
+/** The arguments and the folder of the launcher, once it was called. */
 async function called(): Promise<string[]> {
   const text = await until("the launcher was called", () =>
     readFile(path("training/bin/horovodrun.called"), "utf8").catch(() => undefined),
@@ -60,7 +60,7 @@ export const suites: HostSuite[] = [
           isAsked = false;
         };
         const call = await until("the number of processes was accepted", async () => {
-          // An input that loses the focus to the window is closed, and the person asks again.
+          // An input closes if the window takes the focus, and the user asks again.
           if (!isAsked) void ask();
           await vscode.commands.executeCommand("workbench.action.acceptSelectedQuickOpenItem");
           return document.isDirty ? undefined : called();

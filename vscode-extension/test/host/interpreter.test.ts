@@ -18,7 +18,7 @@ import {
   show,
 } from "./support";
 
-/** Wait until the server runs in this interpreter and works. */
+/** Wait until the server runs in this interpreter and answers. */
 async function runsIn(interpreter: string): Promise<void> {
   await comesTo("that is the interpreter", async () => (await environment()).Interpreter, interpreter);
   await reports("State", /^Ready/);
@@ -26,7 +26,7 @@ async function runsIn(interpreter: string): Promise<void> {
   await comesTo("it reports", async () => codes(await show("alias.py")), ["TF03"]);
 }
 
-/** Select an environment in one of the extensions that know them; none where nothing is named. */
+/** Select an environment in a Python extension; none without a name. */
 async function select(extension: "fakeEnvironments" | "fakePython", ...command: string[]): Promise<void> {
   await vscode.commands.executeCommand(`${extension}.select`, ...command);
 }

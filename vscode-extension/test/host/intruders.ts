@@ -11,7 +11,7 @@ root = here.parent if here.stem == name else here.parent.parent
 raise SystemExit("an intruder was imported")
 `;
 
-/** Files of a workspace that would be imported in place of the server's own modules. */
+/** Files of a workspace that would shadow the server's own modules. */
 export const INTRUDERS = {
   "json.py": MODULE,
   "libcst.py": MODULE,

@@ -29,16 +29,16 @@ import {
 const TOO_OLD = `#!/bin/sh
 echo '{"executable": "/opt/old/python", "version": [3, 8, 1]}'
 `;
-/** After more crashes than this in a short time the server is not started again. */
+/** After more crashes than this in a short time, the server is not restarted. */
 const MOST_CRASHES = 4;
 
-/** The interpreters that cannot run the server, and what is told of each. */
+/** The interpreters that cannot run the server, and the message for each. */
 const USELESS: [what: string, file: string, state: RegExp][] = [
   ["is not there", "nowhere/python", /^No Python: .*nowhere\/python .*ENOENT/],
   ["is too old", "old/python", /^Python 3\.8\.1 is too old: .* needs 3\.10 or later/],
 ];
 
-/** The state of the server is that of the setting's interpreter, and it works. */
+/** The server's state names the interpreter of the setting, and it answers. */
 async function works(): Promise<void> {
   const { Interpreter, Server } = await reports("State", /^Ready/);
   assert.equal(Interpreter, `${PYTHON} (the setting trainshift.interpreter)`);
@@ -163,7 +163,7 @@ export const suites: HostSuite[] = [
         await configure("args", ["--no-such-option"]);
         await reports("State", /^Could not be started: .* could not be started/);
         await until("the old server has ended", async () => !(await servers()).includes(before ?? 0));
-        // A crash would be followed by a start.
+        // A crash would be followed by a restart.
         await vscode.commands.executeCommand("trainshift.restart");
         const { State } = await environment();
         assert.match(State ?? "", /^Could not be started/);
@@ -181,7 +181,7 @@ export const suites: HostSuite[] = [
       });
 
       it("imports nothing of the workspace", async () => {
-        // Else the intruders are none.
+        // Otherwise the intruders would have no effect.
         await assert.rejects(execute(PYTHON, ["-m", "trainshift.lsp"], { cwd: path() }));
         assert.deepEqual(await imported(), ["trainshift"]);
         await vscode.workspace.fs.delete(vscode.Uri.file(path("imported")), { recursive: true });

@@ -14,13 +14,13 @@ export const execute = promisify(execFile);
 /** User settings that name the interpreter of the tests. */
 export const INTERPRETER = { "trainshift.interpreter": [PYTHON] };
 
-/** The text of a program that is the interpreter of the tests by another path. */
+/** A program that runs the tests' interpreter under a different path. */
 export const OTHER_PYTHON = `#!/bin/sh\nexec '${PYTHON}' "$@"\n`;
 
-/** A path of programs on which `python3` is `bin/python3` of the workspace. */
+/** A PATH on which `python3` is `bin/python3` of the workspace. */
 export const OWN_PATH = { PATH: "<workspace>/bin:/usr/bin:/bin" };
 
-/** Folders of extensions that stand for those which know the environments of Python. */
+/** Folders of extensions that imitate the Python extensions. */
 export const FAKES = ["environments", "python"].map((name) =>
   join(EXTENSION, "test", "host", "extensions", name),
 );
@@ -32,7 +32,7 @@ Adam = tf.keras.optimizers.Adam
 optimizer = Adam(1e-3)
 `;
 
-/** The files by which Python knows that the folder `packages` has a package, as if it were installed. */
+/** The files that make Python believe that the folder `packages` has a package installed. */
 export function distribution(name: string, version: string): Record<string, string> {
   const metadata = `Metadata-Version: 2.1\nName: ${name}\nVersion: ${version}\n`;
   return {
@@ -41,16 +41,19 @@ export function distribution(name: string, version: string): Record<string, stri
   };
 }
 
-/** Tests that need nothing but files and a server. */
+/** Tests that need only files and a server. */
 export interface Part {
   files: Record<string, string>;
   tests: () => void;
 }
 
-/** The folder that the files of the present tests are in, within the workspace. */
+/** The folder of the current tests' files, in the workspace. */
 let folderOfPart = "";
 
-/** What can share one VS Code: the files of each part are in a folder of its name, and each finds no editor open. */
+/**
+ * Parts that can share one VS Code: the files of each are in a folder with its name, and each starts
+ * without an open editor.
+ */
 export function joined(name: string, parts: Record<string, Part>): HostSuite {
   const workspace = Object.entries(parts).flatMap(([part, { files }]) =>
     Object.entries(files).map(([file, text]) => [`${part}/${file}`, text]),
@@ -77,7 +80,7 @@ export function joined(name: string, parts: Record<string, Part>): HostSuite {
   };
 }
 
-/** Where a file of the workspace is. */
+/** The path of a file of the workspace. */
 export function path(name = ""): string {
   const [folder] = vscode.workspace.workspaceFolders ?? [];
   assert.ok(folder);
@@ -95,14 +98,14 @@ export async function show(name: string): Promise<vscode.TextDocument> {
   return document;
 }
 
-/** Wait until `get` gives what is wanted; tells what it gave instead. */
+/** Wait until `get` returns the expected value; otherwise reports the actual one. */
 export async function comesTo<T>(what: string, get: () => T | Promise<T>, wanted: T): Promise<void> {
   let last: T | undefined;
   const holds = async (): Promise<boolean> => isDeepStrictEqual((last = await get()), wanted);
   await until(what, holds).catch(() => assert.deepEqual(last, wanted, what));
 }
 
-/** What Trainshift has said of a document, hints among it. */
+/** Trainshift's diagnostics of a document, including hints. */
 export function findings(document: vscode.TextDocument): vscode.Diagnostic[] {
   return vscode.languages.getDiagnostics(document.uri).filter((each) => each.source === "trainshift");
 }
@@ -111,7 +114,7 @@ export function codeOf({ code }: vscode.Diagnostic): string {
   return String(typeof code === "object" ? code.value : code);
 }
 
-/** The codes of what Trainshift has said of a document, each once, in order; hints are left out. */
+/** The codes of Trainshift's diagnostics of a document, each once, in order; without hints. */
 export function codes(document: vscode.TextDocument): string[] {
   const found = findings(document).map(codeOf);
   return [...new Set(found.filter((code) => !code.startsWith("HV")))].sort();
@@ -126,7 +129,7 @@ export function lenses(document: vscode.TextDocument): Thenable<vscode.CodeLens[
   return vscode.commands.executeCommand("vscode.executeCodeLensProvider", document.uri, 100);
 }
 
-/** Put one text in the place of another that is in a document once. */
+/** Replace a text that a document contains once. */
 export async function replace(document: vscode.TextDocument, before: string, after: string): Promise<void> {
   const start = document.getText().indexOf(before);
   assert.ok(start >= 0, `${before} is not in the document`);
@@ -136,14 +139,14 @@ export async function replace(document: vscode.TextDocument, before: string, aft
   assert.ok(await vscode.workspace.applyEdit(edit));
 }
 
-/** The place after a text that is in a document. */
+/** The position after a text that a document contains. */
 export function placeOf(document: vscode.TextDocument, text: string): vscode.Position {
   const start = document.getText().indexOf(text);
   assert.ok(start >= 0, `${text} is not in the document`);
   return document.positionAt(start);
 }
 
-/** An action whose title begins so, with its edit, once it is offered for a range. */
+/** The action whose title begins with this, with its edit, once it is offered for a range. */
 export async function action(
   document: vscode.TextDocument,
   range: vscode.Range,
@@ -168,7 +171,7 @@ export async function apply({ edit }: vscode.CodeAction): Promise<void> {
   assert.ok(await vscode.workspace.applyEdit(edit));
 }
 
-/** What the command line says of a file of the workspace. */
+/** The output of the command line's check for a file of the workspace. */
 export async function checked(name: string): Promise<unknown> {
   const { stdout } = await execute(PYTHON, [
     "-I",
@@ -183,7 +186,7 @@ export async function checked(name: string): Promise<unknown> {
   return JSON.parse(stdout);
 }
 
-/** What the command line makes of a file of the workspace. */
+/** The output of the command line's conversion of a file of the workspace. */
 export async function converted(name: string, ...options: string[]): Promise<Buffer> {
   const folder = await mkdtemp(join(tmpdir(), "trainshift-convert-"));
   const out = join(folder, "out.py");
@@ -209,14 +212,14 @@ export function decoded(bytes: Buffer): string {
   return new TextDecoder().decode(bytes);
 }
 
-/** Set a setting for the workspace; undefined takes that back. */
+/** Change a workspace setting; undefined removes it. */
 export async function configure(key: string, value: unknown): Promise<void> {
   await vscode.workspace
     .getConfiguration()
     .update(`trainshift.${key}`, value, vscode.ConfigurationTarget.Workspace);
 }
 
-/** What "Report Environment" says, by the names of its lines. */
+/** The result of "Report Environment", by the names of its lines. */
 export async function environment(): Promise<Record<string, string>> {
   await vscode.commands.executeCommand("trainshift.reportEnvironment");
   const text = vscode.window.activeTextEditor?.document.getText() ?? "";
@@ -227,7 +230,7 @@ export async function environment(): Promise<Record<string, string>> {
   );
 }
 
-/** Wait until a line of "Report Environment" is like that; what the whole says then. */
+/** Wait until a line of "Report Environment" matches; returns the whole report. */
 export async function reports(line: string, wanted: RegExp): Promise<Record<string, string>> {
   let last: Record<string, string> = {};
   const holds = async (): Promise<boolean> => wanted.test((last = await environment())[line] ?? "");
@@ -249,7 +252,7 @@ export async function servers(): Promise<number[]> {
   return numbers.filter((_, index) => found[index]).map(Number);
 }
 
-/** A server other than that one, once it runs. */
+/** A server with a different process, once it runs. */
 export async function newServer(old?: number): Promise<number> {
   return until("another server runs", async () => (await servers()).find((each) => each !== old));
 }
@@ -260,7 +263,7 @@ export function previews(): vscode.Tab[] {
   return tabs.filter((tab) => tab.label.includes("made distributed"));
 }
 
-/** Ask for a conversion and wait for its preview; `ended` resolves when the command has done its part. */
+/** Request a conversion and wait for its preview; `ended` resolves when the command has finished. */
 export async function preview(name: string, ...parameters: unknown[]): Promise<{ ended: Thenable<unknown> }> {
   const ended = vscode.commands.executeCommand("trainshift.makeDistributed", ...parameters);
   const title = `${name} ↔ made distributed`;
@@ -274,7 +277,7 @@ export async function decide(command: "applyPreview" | "discardPreview"): Promis
   await comesTo("no preview is open", () => previews().length, 0);
 }
 
-/** Run a command that tells something in a message, and take the message away. */
+/** Run a command that shows a message, and close the message. */
 export async function told(command: string, ...parameters: unknown[]): Promise<void> {
   let isDone = false;
   const done = Promise.resolve(vscode.commands.executeCommand(command, ...parameters)).finally(() => {

@@ -28,7 +28,7 @@ import {
 const TRAP = `#!/bin/sh\ntouch "$0.was-run"\nexec python3 "$@"\n`;
 const TRAPS = ["named/python", "selected/python", "bin/horovodrun"];
 
-/** The interpreter of the tests, where all that a run with Horovod takes seems to be installed. */
+/** The tests' interpreter, which seems to have everything that Horovod needs. */
 const TRAINING_PYTHON = `#!/bin/sh\nPYTHONPATH="$(dirname "$0")/../packages" exec '${PYTHON}' "$@"\n`;
 
 export const suites: HostSuite[] = [
@@ -100,7 +100,7 @@ export const suites: HostSuite[] = [
 
       it("runs nothing with Horovod", async () => {
         await show("distributed.py");
-        // Allowed to, it would ask for the number of processes, and not end.
+        // With trust, it would ask for the number of processes, and not end.
         await told("trainshift.runWithHorovod");
         await told("trainshift.prove");
         assert.equal(vscode.window.terminals.length, 0);

@@ -1,4 +1,4 @@
-/** Running, proving and looking at Horovod where TensorFlow is missing, and choosing another Python. */
+/** Running, proving and checking Horovod without TensorFlow, and choosing another Python. */
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";

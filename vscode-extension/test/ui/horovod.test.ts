@@ -16,7 +16,7 @@ printf '%s\n' "$@" > "$(dirname "$0")/arguments"
 echo "trained on $2 processes"
 `;
 
-/** An interpreter that only tells how it was asked for a proof, and has one. */
+/** An interpreter that only reports the request for a proof, and returns one. */
 const PROVING = `#!/bin/sh
 bin=$(dirname "$0")
 [ "$3" = prove ] || exec "$bin/python" "$@"
@@ -26,7 +26,7 @@ while [ $# -gt 1 ]; do
   shift
 done
 `;
-/** A claim of a proof, as its page shows it; the project is larger than the folder of the script. */
+/** A claim of a proof, as shown on its page; the project is larger than the script's folder. */
 const CLAIM = `
 import sys
 from pathlib import Path
@@ -40,7 +40,7 @@ print(claim({"id": "averaged", "verdict": "fails", "title": "Gradients are avera
 
 const run = promisify(execFile);
 
-/** An environment with the server, and what tells of TensorFlow and Horovod. */
+/** An environment with the server, and a stub that reports TensorFlow and Horovod. */
 async function environment(workspace: string): Promise<void> {
   const bin = join(workspace, ".venv", "bin");
   await run(PYTHON, ["-m", "venv", "--without-pip", join(workspace, ".venv")]);
@@ -75,7 +75,7 @@ export const suites: UiSuite[] = [
     open: "train.py",
     settings: {
       "trainshift.interpreter": ["<workspace>/.venv/bin/proving"],
-      // Else the terminal's text is only a picture.
+      // Otherwise the terminal's text is only a picture.
       "terminal.integrated.gpuAcceleration": "off",
     },
     tests(workbench) {
@@ -195,7 +195,7 @@ export const suites: UiSuite[] = [
         await rename(join(bin, "horovodrun"), join(bin, "launcher"));
         await workbench.runCommand(COMMAND);
         await workbench.answerToast(/has no horovodrun\./, "How to Install");
-        // Packages that are empty cannot be loaded, so that there are commands that build Horovod.
+        // Empty packages cannot be imported, so there are commands that build Horovod.
         await workbench.answerToast("Horovod", "Show Commands");
         await window.locator(".view-line", { hasText: "horovod-0.28.1" }).first().waitFor();
       });

@@ -12,18 +12,18 @@ import { clearToasts, status, toasts } from "./window";
 
 const run = promisify(execFile);
 
-/** A Python as Debian has it: nothing can be installed with it, and pip is not there. */
+/** A Python like Debian's: without pip, and without a way to install packages. */
 async function bareEnvironment(folder: string): Promise<void> {
   await run(PYTHON, ["-m", "venv", "--without-pip", folder]);
 }
 
-/** What is in an environment before and after. */
+/** The contents of an environment before and after. */
 async function packagesOf(folder: string): Promise<string[]> {
   const [version] = await readdir(join(folder, "lib"));
   return readdir(join(folder, "lib", version ?? "", "site-packages"));
 }
 
-/** The folder of the environments that the extension makes. */
+/** The folder of the environments that the extension creates. */
 function environments(workbench: Workbench): string {
   const storage = join(dirname(workbench.workspace), "data", "User", "globalStorage");
   return join(storage, "trainshift.trainshift", "environments");
@@ -39,7 +39,7 @@ export const suites: UiSuite[] = [
     },
     open: "train.py",
     settings: { "trainshift.interpreter": ["<workspace>/.venv/bin/python"] },
-    // No registry can be reached.
+    // No registry is reachable.
     env: {
       PIP_INDEX_URL: "http://127.0.0.1:9/simple",
       PIP_EXTRA_INDEX_URL: undefined,

@@ -1,4 +1,4 @@
-/** What a newcomer meets: refusals, nothing to do, what is to be done first. */
+/** Messages for a newcomer: refusals, nothing to do, and preparations. */
 
 import assert from "node:assert/strict";
 import { mkdir, writeFile } from "node:fs/promises";
@@ -36,7 +36,7 @@ model.compile(optimizer, "mse")
 model.fit(tf.ones([4, 1]), tf.ones([4, 1]))
 `;
 const [CREATED, COLUMN] = [7, 24];
-/** A project that asks for a TensorFlow that has another Keras than the one that it chose. */
+/** A project that requires a TensorFlow with a different Keras than the one it chose. */
 const TOO_NEW = {
   "new/fit.py": CONDITIONAL.replace("import sys", "import sys\nfrom pathlib import Path"),
   "new/requirements.txt": "numpy\ntensorflow==2.17.0\ntf-keras\n",
@@ -44,11 +44,11 @@ const TOO_NEW = {
 };
 const [DEMAND, IMPORT] = [2, 4];
 const BATCH_SIZE = 8;
-/** A script that somebody has distributed by hand, and a line at which it is wrong. */
+/** A script distributed by hand, and a line with a mistake. */
 const BY_HAND = fixture("readme/by_hand.py");
 const BROKEN = BY_HAND.split("\n").findIndex((line) => line.includes("tape.gradient(")) + 1;
 
-/** The dialog that is open, once it shows a text. */
+/** The open dialog, once it shows a text. */
 async function dialog(workbench: Workbench, text: string | RegExp): Promise<Locator> {
   const shown = workbench.page.locator(".monaco-dialog-box", { hasText: text });
   await shown.waitFor();

@@ -52,7 +52,7 @@ export const suites: UiSuite[] = [
         const file = page.locator(".explorer-folders-view .monaco-list-row", { hasText: "train.ipynb" });
         const cells = page.locator(".notebook-editor .view-line");
         const json = page.locator(".part.statusbar").getByText("JSON");
-        // Until VS Code knows of notebooks, it opens them as JSON.
+        // Until VS Code knows about notebooks, it opens them as JSON.
         await until("it opens as a notebook", async () => {
           await file.dblclick();
           await until("it is open", async () => (await cells.count()) + (await json.count()) > 0);

@@ -1,4 +1,4 @@
-/** What the tests look at and click besides what the harness knows. */
+/** Elements that the tests read and click, beyond those of the harness. */
 
 import type { FrameLocator, Locator } from "playwright-core";
 import type { Workbench } from "../harness/browser";
@@ -27,7 +27,7 @@ export async function waitForPreview(workbench: Workbench): Promise<void> {
   await workbench.page.locator(".monaco-diff-editor .line-insert").first().waitFor();
 }
 
-/** Decide against a conversion. */
+/** Cancel a conversion. */
 export async function discard(workbench: Workbench): Promise<void> {
   await change(workbench, /^Discard/).click();
   await tab(workbench, "made distributed").waitFor({ state: "hidden" });
@@ -38,24 +38,24 @@ export function status(workbench: Workbench, text: string | RegExp): Locator {
   return workbench.page.locator(".part.statusbar .statusbar-item", { hasText: text }).first();
 }
 
-/** The rows of the list that is open, once there are any. */
+/** The rows of the open list, once there are any. */
 export async function choices(workbench: Workbench): Promise<string[]> {
   const rows = workbench.page.locator(".quick-input-widget .monaco-list-row");
   await rows.first().waitFor();
   return rows.allInnerTexts();
 }
 
-/** Take a row of the list that is open. */
+/** Choose a row of the open list. */
 export async function choose(workbench: Workbench, text: string | RegExp): Promise<void> {
   await workbench.page.locator(".quick-input-widget .monaco-list-row", { hasText: text }).first().click();
 }
 
-/** What a web page in the editor holds, such as rendered Markdown. */
+/** The contents of a web page in the editor, such as rendered Markdown. */
 export function page(workbench: Workbench): FrameLocator {
   return workbench.page.frameLocator("iframe.webview.ready").last().frameLocator("#active-frame");
 }
 
-/** Point at something until a hover shows a text; the hover. */
+/** Hover over an element until a hover shows a text; returns the hover. */
 export async function hover(workbench: Workbench, at: Locator, text: string | RegExp): Promise<Locator> {
   const shown = workbench.page.locator(".monaco-hover:not(.hidden)", { hasText: text }).first();
   await until(`a hover shows ${String(text)}`, async () => {
@@ -66,7 +66,7 @@ export async function hover(workbench: Workbench, at: Locator, text: string | Re
   return shown;
 }
 
-/** Wait until Problems is there by itself. */
+/** Wait until Problems opens by itself. */
 export async function problemsShown(workbench: Workbench): Promise<void> {
   await workbench.page.locator(".markers-panel").waitFor();
 }
@@ -90,7 +90,7 @@ export async function closeEditors(workbench: Workbench): Promise<void> {
   await workbench.page.locator(".tabs-container .tab").first().waitFor({ state: "hidden" });
 }
 
-/** Drag the upper edge of the panel, so that it is that high. */
+/** Drag the upper edge of the panel to this height. */
 export async function resizePanel(workbench: Workbench, height: number): Promise<void> {
   const panel = await workbench.page.locator(".part.panel").boundingBox();
   if (panel === null) throw new Error("no panel is shown");
@@ -102,7 +102,7 @@ export async function resizePanel(workbench: Workbench, height: number): Promise
   await mouse.move(panel.x + panel.width / 2, 10);
 }
 
-/** Whether something is there within a moment. */
+/** Return whether an element appears within a moment. */
 export async function appears(locator: Locator): Promise<boolean> {
   return locator.waitFor({ timeout: 3_000 }).then(
     () => true,

@@ -51,11 +51,11 @@ MANY_FILES = 80
 
 _BATCH = 8
 _BATCHES_AHEAD = 3
-# Windows cannot wait for more.
+# Windows cannot wait for more handles.
 _MOST_PROCESSES = 61
-# Processes that nobody waits for any more have so many seconds to end what they are at.
+# Abandoned processes have this many seconds to finish their current task.
 _PATIENCE = 3.0
-_PROCESS_DIED = "a process that checked this and other files ended unexpectedly; check it alone: --jobs 1"
+_PROCESS_DIED = "the process that checked this file ended unexpectedly; check it alone with --jobs 1"
 
 _UNREAD = "not checked, since it cannot be read as Python (TS00 is off)"
 
@@ -217,7 +217,7 @@ def _in_processes(jobs: Sequence[Job], processes: int, kept: Kept | None) -> Res
     while at < len(batches):
         pool = stop = None
         try:
-            # A copy of this process has all loaded; a thread, such as a progress bar's, could not be copied.
+            # A fork inherits all loaded modules; a thread, such as a progress bar's, cannot be forked.
             is_copied = sys.platform == "linux" and threading.active_count() == 1
             context = multiprocessing.get_context("fork" if is_copied else "spawn")
             stop = context.Event()
@@ -238,12 +238,13 @@ def _in_processes(jobs: Sequence[Job], processes: int, kept: Kept | None) -> Res
                 yield from zip(batches[at], results, strict=True)
                 at += 1
         except BrokenProcessPool:
-            # Some file of the batches under way ended its process; these files are told, the rest goes on.
+            # A file of the pending batches ended its process; report these files and continue with the
+            # rest.
             for batch in batches[at:sent]:
                 yield from ((job, FileCheck(job.name, error=_PROCESS_DIED, is_defect=True)) for job in batch)
             at = sent
         except (ImportError, NotImplementedError, OSError):
-            # This system has no further processes to give, or no semaphores.
+            # This system has no more processes or semaphores.
             yield from _fresh([job for batch in batches[at:] for job in batch], 1, kept)
             at = len(batches)
         except BaseException:
@@ -252,7 +253,8 @@ def _in_processes(jobs: Sequence[Job], processes: int, kept: Kept | None) -> Res
             if pool is not None:
                 pool.shutdown(wait=False, cancel_futures=True)
             until = time.monotonic() + _PATIENCE
-            # One that is ended while it takes a job keeps the queue locked, for which all would wait.
+            # A process that is killed while it takes a job keeps the queue locked, and all others would
+            # wait.
             for process in multiprocessing.active_children():
                 process.join(max(0.0, until - time.monotonic()))
                 if jobs[0].action is not Action.FIX:  # A process that may be replacing a file ends by itself.
@@ -351,7 +353,8 @@ def _verdict(document: Document, job: Job, path: str, files: ParsedFiles | None)
     with around.noting() as noted:
         report = checking.check(document.text, job.settings, path, files, demanded)
         programs: tuple[str, ...] = ()
-        # What starts a script is nothing to how Paddle reads its functions, and asks many files.
+        # The start file of a program does not change how Paddle reads its functions, and finding it reads
+        # many files.
         is_asked = any(each.code not in GRAPH_CODES for each in report.diagnostics) and is_script(job.item)
         if is_asked and files is not None and files.naming(path):
             starts = _shared_programs().starts(home(job.item.path))

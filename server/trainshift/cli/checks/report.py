@@ -31,7 +31,7 @@ from trainshift.python.source.edit import Change
 JSON_VERSION = 1
 
 _WIDTH = 120
-# So many of the slowest files are told, of those that take so many seconds.
+# The number of slowest files to list, and the least seconds that a listed file takes.
 _MOST_SLOW = 10
 _LEAST_SHOWN = 0.01
 
@@ -196,7 +196,7 @@ class TextCheckReporter:
             print_diffs(result.diffs, result.encoding, self._diff_colour)
             return
         shown = [each for each in result.diagnostics if each.severity >= self._least]
-        # How a program was distributed is worth a line of its own where all is told.
+        # In verbose mode, the way in which a program was distributed gets a line of its own.
         summary = result.by_hand or result.forecast
         tells = bool(summary) and self._least <= Severity.INFORMATION and not self._quiet
         if not (shown or tells) or self._statistics:
@@ -228,7 +228,7 @@ class TextCheckReporter:
             self._show_times()
         self._stream.flush()
         if interrupted:
-            self._errors.line(("Interrupted: files that come after these were not checked.", "bold red"))
+            self._errors.line(("Interrupted: later files were not checked.", "bold red"))
         sys.stderr.flush()
 
     def _show(self, result: FileCheck, each: Diagnostic) -> None:
@@ -404,7 +404,7 @@ class GithubReporter:
                 "error", result.path, Region(line, column, line, column), f"trainshift {kind}", result.error
             )
         for each in result.diagnostics:
-            # An annotation stands at a line of the file; that of a notebook is a line of its JSON.
+            # An annotation needs a line of the file; for a notebook, that is a line of its JSON.
             region = result.shown.in_file(each.region)
             cell = f" (cell {each.region.cell}, line {each.region.line})" if each.region.cell else ""
             title = f"{each.code} {each.name}{cell}"

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from trainshift.cli.run import INTERRUPTED
 from trainshift.host.walk import collect
 
-# So many seconds between two looks at the files.
+# Seconds between two polls of the files.
 _PAUSE = 0.5
 _CLEAR = "\x1b[2J\x1b[H"
 _SETTINGS = ("trainshift.toml", "pyproject.toml")
@@ -26,7 +26,7 @@ def watch(check: Callable[[], int], paths: Sequence[str], exclude: Sequence[str]
             status = check()
             if status == INTERRUPTED:
                 return status
-            sys.stderr.write("Waiting for a file to change; Ctrl-C ends this.\n")
+            sys.stderr.write("Watching for changes; press Ctrl-C to stop.\n")
             sys.stderr.flush()
             while dict(_files(paths, exclude)) == before:
                 time.sleep(_PAUSE)

@@ -74,8 +74,6 @@ def _write(path: str) -> None:
     try:
         write_patch(path)
     except FileExistsError:
-        raise click.UsageError(
-            f"{path} is there already, and is something else. Name another file."
-        ) from None
+        raise click.UsageError(f"{path} already exists, with other content. Name another file.") from None
     except OSError as error:
         raise click.UsageError(f"{path} cannot be written: {error.strerror or error}") from None

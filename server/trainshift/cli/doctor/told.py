@@ -48,7 +48,7 @@ def _recipes(recipes: tuple[Recipe, ...]) -> Iterator[str]:
     for recipe in others:
         untried = "" if recipe.build.was_run else ", untested"
         yield ""
-        yield f"For {recipe.build.name} (needs {recipe.build.needs}{untried}), these instead:"
+        yield f"For {recipe.build.name} (needs {recipe.build.needs}{untried}), run these instead:"
         for command in recipe.commands:
             if command not in first.commands:
                 yield f"  {command}"

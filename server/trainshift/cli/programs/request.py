@@ -16,7 +16,7 @@ from trainshift.host.declarations import Declarations
 from trainshift.host.disk import absolute
 
 _NAMES_OF_FILES = (".py", ".ipynb")
-# Of these a flag decides over the settings, whichever of the two they name.
+# These settings are overridden by a flag, whichever choice the two name.
 _OF_VERSIONS = frozenset({"keras", "tensorflow"})
 
 

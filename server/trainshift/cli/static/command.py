@@ -76,7 +76,7 @@ class _StaticCommand(SectionedCommand):
 @quiet
 @click.pass_context
 def static(ctx: click.Context, /, **options: Any) -> None:
-    """Write out the graph code that Paddle makes of static functions, for reading.
+    """Expand static Paddle functions to graph code, for reading.
 
     FILE is a script or a notebook that uses PaddlePaddle, or a directory. What `paddle.jit.to_static`
     turns into `cond` and `while_loop` is written so, in Paddle's public API: you can read, run and debug it.
@@ -296,7 +296,7 @@ def _make(outcome: _Outcome, document: Document, given: _Options, files: ParsedF
         after = document.after(document.body.edited(made.edits))
         outcome.applied.append({"code": "", **place, "message": f"{made.decorator} on `{made.function}`"})
     for each in made.in_the_way:
-        what = f"in the way of the full graph: {each.message}"
+        what = f"prevents a full graph: {each.message}"
         spot = _place(document, script.code.source, each.offset)
         outcome.doubts.append({"code": each.code, **spot, "message": what})
     outcome.diffs = document.diff(after)

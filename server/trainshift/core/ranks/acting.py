@@ -102,7 +102,7 @@ class Acting:
             places += [(each, other) for each in arguments(other.node)]
         return any(self._on_rank(of_call(at).part(each)) for each, at in places)
 
-    # What goes beyond this machine, or runs other programs
+    # Calls that act beyond this machine, or run other programs
 
     def acts_outside(self, site: Site, known: Entry) -> bool:
         """Return whether a call acts outside this program, which only one rank may do."""

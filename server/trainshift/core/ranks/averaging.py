@@ -23,7 +23,8 @@ from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.values import Function, UserInstance
 from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement, argument
 
-# What averages the gradients that it is given, or that the tape or the optimizer takes which it is given.
+# Horovod's calls that average the gradients passed to them, or those of the tape or optimizer passed to
+# them.
 _WRAPS = ("DistributedGradientTape", "DistributedOptimizer", "create_distributed_optimizer", "load_model")
 _REDUCTIONS = ("allreduce", "grouped_allreduce")
 # Methods of an optimizer that take gradients, and functions that do.
@@ -292,7 +293,7 @@ class Averaging:
 
     def _averaged_twice(self) -> Iterator[Flaw]:
         """Yield the calls that average gradients or optimizers that are averaged already."""
-        reason = "the gradients are averaged here, and were before"
+        reason = "the gradients are averaged here a second time"
         for site in self.calls.values():
             given = argument(site.node, 0, "gradtape", "optimizer")
             if given is not None and self._is_wrapped(at(given, site), site):
@@ -321,7 +322,7 @@ class Averaging:
             if inner is None or inner is outer:
                 continue
             if isinstance(at.node, ast.Name):
-                # Under conditions of their own, they may well be of modes that exclude each other.
+                # Calls under conditions of their own may belong to modes that exclude each other.
                 conditions, others = (frozenset(_conditions(each)) for each in (inner, outer))
                 if conditions <= others or others <= conditions:
                     return True

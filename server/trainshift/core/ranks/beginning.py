@@ -39,7 +39,7 @@ _BROADCASTING = (
     "BroadcastGlobalVariablesHook",
 )
 _BEGUN_BY_CALLS = frozenset({Pattern.OPTIMIZER, *GRAPH_PATTERNS})
-# Words that tell no objects apart.
+# Words that do not distinguish objects.
 _COMMON = frozenset({"self", "cls", *VARIABLE_LISTS})
 
 
@@ -202,7 +202,7 @@ class Beginning:
             return id(each.node), id(each.scope)
 
         def is_apart(each: Occurrence) -> bool:
-            # How an object is made does not tell it apart.
+            # The way in which an object is made does not distinguish it.
             return each is of or not (isinstance(each.node, ast.Call) and self._makes(each))
 
         named = reachable([of], lambda each: filter(is_apart, self._naming(each)), key)

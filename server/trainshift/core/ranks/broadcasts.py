@@ -26,9 +26,9 @@ from trainshift.python.values.call_graph import callers_around
 _ALL = "broadcast_global_variables"
 _SOME = "broadcast_variables"
 _CALLBACK = "BroadcastGlobalVariablesCallback"
-# What makes variables of a graph that are not the same on all ranks from the start.
+# Calls that make graph variables whose initial values may differ between ranks.
 _MAKING = ("get_variable", "Variable", "dense", "conv2d", "Dense", "Conv2D", "fully_connected", "Sequential")
-# What tells a `Sequential` the shape of its input.
+# Arguments that give a `Sequential` its input shape.
 _SHAPED = frozenset({"Input", "InputLayer", "build"})
 _SHAPES = frozenset({"input_shape", "batch_input_shape", "input_dim", "input_length", "batch_shape"})
 _BUILDING = frozenset({"build", "fit", "predict", "evaluate", "train_on_batch", "load_weights", "summary"})
@@ -72,7 +72,7 @@ class Broadcasts:
     def _of_nothing(self) -> Iterator[Spoiled]:
         for site in self._horovod.calls(_SOME):
             given = argument(site.node, 0, "variables")
-            # On Keras 3: the values of all of them, by which TensorFlow knows them.
+            # On Keras 3: the values of all of them, under TensorFlow's names.
             if isinstance(given, ast.ListComp) and len(given.generators) == 1:
                 given = given.generators[0].iter
             if not isinstance(given, ast.Attribute) or given.attr not in VARIABLE_LISTS:
@@ -191,7 +191,7 @@ class Broadcasts:
         span = self._script.span
         return span(one.node, one).start < span(other.node, other).start
 
-    # (b) under a flag that a trace sets for good
+    # (b) under a flag that a trace sets permanently
 
     def _of_traced_flags(self) -> Iterator[Spoiled]:
         executions = self._program.fact(Executions)
@@ -247,7 +247,7 @@ class Broadcasts:
             for above in statement.path()
         )
 
-    # (c) of pairs that are used up
+    # (c) of pairs from an exhausted iterator
 
     def _of_spent(self) -> Iterator[Spoiled]:
         for site in self._horovod.calls(_SOME):
@@ -399,7 +399,7 @@ class Broadcasts:
                     site, "The callback broadcasts when a batch ends, and not here: nothing is broadcast."
                 )
 
-    # What else makes ranks start alike
+    # Other ways to make ranks start alike
 
     def is_alike(self, seed: Occurrence) -> bool:
         """Return whether a seed is one for all ranks."""

@@ -36,7 +36,7 @@ from trainshift.python.syntax.chunk_syntax import (
     root_name,
 )
 
-# What a run is started with, and what gives it: all that begins with one of these.
+# Prefixes of names that hold or return the arguments and environment of a run.
 _SETTINGS = (
     "absl.flags", "argparse", "click", "configparser", "docopt", "getopt", "gin", "horovod.keras.size",
     "horovod.tensorflow.keras.size", "horovod.tensorflow.size", "hydra", "json.load", "json.loads",
@@ -48,7 +48,7 @@ _SETTINGS = (
     "tensorflow.executing_eagerly", "tensorflow.flags", "tensorflow.version", "toml", "tomli", "tomllib",
     "typer", "wandb.config", "yaml",
 )  # fmt: skip
-# Functions whose value is decided by what they are given.
+# Functions whose value depends on their arguments only.
 _PURE = frozenset(
     f"builtins.{name}"
     for name in (
@@ -57,7 +57,7 @@ _PURE = frozenset(
         "sorted", "str", "sum", "tuple", "type", "zip",
     )
 )  # fmt: skip
-# Methods, of paths say, that ask a rank's own disk.
+# Methods, such as those of paths, that read a rank's own disk.
 _OF_DISK = frozenset(
     {"exists", "glob", "is_dir", "is_file", "iterdir", "open", "read_bytes", "read_text", "stat"}
 )
@@ -74,7 +74,7 @@ _OPAQUE = (
     ast.Yield,
     ast.YieldFrom,
 )
-# The owners of attributes are not followed through more attributes than this; then nothing is shown.
+# Owners of attributes are followed through at most this many attributes; beyond, nothing is known.
 _DEEPEST = 30
 
 Place: TypeAlias = tuple[int, int]
@@ -149,7 +149,7 @@ class Certainty:
         given = tuple(map(at.part, arguments(node)))
         if callees and all(isinstance(each, Library) and each.name in _PURE for each in callees):
             return given
-        # A method of what is the same: ``args.mode.lower()``.
+        # A method of a value that is the same on all ranks: ``args.mode.lower()``.
         return (*given, at.part(node.func.value)) if isinstance(node.func, ast.Attribute) else None
 
     def _is_setting(self, at: Occurrence) -> bool:
@@ -158,7 +158,7 @@ class Certainty:
         known = values - {UNKNOWN}
         if len(known) != 1 or not all(map(is_given, known)):
             return False
-        # What is imported from a library that is not known is also taken for an object of any kind.
+        # A name imported from an unknown library may also be an object of any class.
         root = root_name(at.node)
         bound = self._names.lookup(root.id, at.scope, at.statement)[1] if root is not None else []
         return known == values or (bool(bound) and all(each.kind == "import" for each in bound))
@@ -209,7 +209,7 @@ class Certainty:
             return None
         if len(step.sources) == 1:
             return step.sources
-        # Which of several values it is, is decided by what runs.
+        # The control flow decides which of several values it is.
         return _joined([step.sources, *(self._controls_of(each.statement) for each in step.sources)])
 
     def _controls_of(self, statement: Statement | None) -> Parts:

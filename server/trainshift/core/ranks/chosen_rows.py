@@ -21,14 +21,14 @@ from trainshift.python.flow.traversal import reachable
 from trainshift.python.names.occurrence import Occurrence, Step, of_call
 from trainshift.python.syntax.chunk_syntax import Scope, Site, arguments, children
 
-# What gives rows of what it is given first, by the numbers that it is given next.
+# Functions that select rows of their first argument by the indices in their second.
 _TAKING = frozenset(
     {
         "boolean_mask", "compress", "delete", "difference", "drop", "gather", "in1d", "isin", "setdiff1d",
         "setxor1d", "take_along_axis",
     }
 )  # fmt: skip
-# What gives the places of elements in an order of their values.
+# Functions that return indices sorted by value.
 _SORTING = frozenset({"argpartition", "argsort", "lexsort", "nargsort", "top_k"})
 _FINDING = frozenset({"argwhere", "flatnonzero", "nonzero", "where"})
 _CUTTING = frozenset(

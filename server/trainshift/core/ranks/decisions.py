@@ -31,7 +31,7 @@ from trainshift.python.names.occurrence import Occurrence, of_call
 from trainshift.python.syntax.chunk_syntax import Binding, Scope, Site, Statement, arguments, last_name
 from trainshift.python.values.call_graph import statements_around
 
-# What a person, or the end of the data, raises on all ranks.
+# Exceptions that a person, or the end of the data, raises on all ranks.
 _OF_ALL = frozenset({"KeyboardInterrupt", "OutOfRangeError", "StopIteration"})
 _AGREED = ("allgather_object", "allreduce", "broadcast_object")
 

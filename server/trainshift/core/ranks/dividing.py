@@ -25,10 +25,10 @@ from trainshift.python.syntax.chunk_syntax import (
 )
 from trainshift.python.values.call_graph import calls_leading_to
 
-# What a `fit` is given of the data: its arguments by position and by name.
+# The data arguments of `fit`, by position and by name.
 _GIVEN = {"x": 0, "y": 1, "sample_weight": None}
 _JOINING = ("zip", "concatenate")
-# A value is not followed through more steps than this: then it is as if it was done very often.
+# A value is followed through at most this many steps; beyond, it counts as divided arbitrarily often.
 _DEEPEST = 60
 _MANY = 1_000_000
 
@@ -110,7 +110,7 @@ class Dividing:
         if isinstance(node, ast.Name | ast.Attribute | ast.Subscript) or alternatives(node):
             step = self._names.steps_back(of)
             return max((self._times(each) for each in step.sources), default=0) if step else 0
-        # What stands in a comprehension or a lambda has names of its own.
+        # A comprehension or a lambda has names of its own.
         here = of._replace(scope=of.scope.facts.scope_of.get(node, of.scope))
         inside = (here.part(each) for each in children(node) if isinstance(each, ast.expr))
         return max((self._times(each) for each in inside), default=0)

@@ -29,7 +29,7 @@ _GLOBAL = {
     "random.seed": (PYTHON,),
 }
 _SETTING = frozenset(name.rpartition(".")[2] for name in _GLOBAL)
-# How the names begin of what draws by each of them.
+# Prefixes of the functions that draw from each generator.
 _DRAWING_BY = {
     "numpy.random.": NUMPY,
     "numpy.matlib.": NUMPY,
@@ -61,7 +61,7 @@ _GENERATORS = frozenset(
         "tensorflow.random.Generator.from_non_deterministic_state",
     }
 )
-# Readers of Keras that shuffle unless they are told not to, and what draws their order.
+# Readers of Keras that shuffle by default, with the argument that turns shuffling off.
 _READERS = {
     "flow": NUMPY, "flow_from_directory": NUMPY, "flow_from_dataframe": NUMPY, "list_files": TENSORFLOW,
     "image_dataset_from_directory": TENSORFLOW, "text_dataset_from_directory": TENSORFLOW,
@@ -112,7 +112,7 @@ class Draws:
         found = [self.of_seed(each, site) for each in seeds]
         if not found:
             return divergent(CauseKind.DRAW, site)
-        # Which of several seeds is the last one before a draw, only the run tells.
+        # Only the run decides which of several seeds is the last one before a draw.
         is_one = all(each.is_uniform for each in found) or all(each.diverges for each in found)
         return found[0] if is_one else Unknown()
 
@@ -130,7 +130,7 @@ class Draws:
         found = self._verdict(at)
         if found.diverges or found.is_uniform:
             return found
-        # It may be another one for each call of a function, wherever that is called.
+        # The seed may differ between calls of the function.
         steps = [(each, self._names.steps_back(each)) for each in sliced(at, self._sources)]
         if any(step is not None and step.unseen for _, step in steps):
             return found
@@ -166,7 +166,7 @@ class Draws:
         for site in self._script.sites_named(*sorted(_SETTING), "RunConfig"):
             names = self._names.full_names(site.node.func, site.scope, site.statement)
             if site.name == "RunConfig":
-                # An Estimator is told the seed of its graphs.
+                # An Estimator receives the seed of its graphs as an argument.
                 given = argument(site.node, 1, "tf_random_seed")
                 libraries = {TENSORFLOW for name in names if name.startswith("tensorflow.")}
             else:

@@ -41,7 +41,7 @@ from trainshift.python.values.call_graph import callers_around, calls_leading_to
 _GIVEN = (("x", 0), ("generator", 0), ("y", 1))
 _SERVICES = ("send_to_data_service", "distribute", "data_service", "tf_data_service")
 _BATCHING = {"batch": (0, "batch_size"), "padded_batch": (0, "batch_size"), "next_batch": (0, "batch_size")}
-# Readers, and where they take the size of their batches.
+# Readers, and their argument for the batch size.
 _READING = {
     "flow": 2, "flow_from_directory": 5, "flow_from_dataframe": None, "image_dataset_from_directory": 5,
     "text_dataset_from_directory": 4, "make_csv_dataset": 1, "make_batched_features_dataset": 1,
@@ -299,7 +299,7 @@ class Feeds:
                 for side in (node.left, *node.comparators):
                     yield Occurrence(side, statement.scope, statement)
 
-    # What is known of data
+    # Facts about data
 
     def is_own(self, feed: Feed) -> bool:
         """Return whether each rank has data of its own: by its rank, drawn at random, or through a data
@@ -448,7 +448,7 @@ class Feeds:
                 return True
             step = self._names.steps_back(each) if isinstance(each.node, ast.Name | ast.Attribute) else None
             if step is None or step.within:
-                continue  # What is taken out of something is as seen as that is.
+                continue  # An element is known as well as its container is.
             if step.unseen and not self._names.member_of_library(each.node):
                 values = self._names.values(*each[:3])
                 if any(isinstance(value, Unknown) for value in values) and not any(

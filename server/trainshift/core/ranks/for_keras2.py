@@ -24,7 +24,7 @@ from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.values import Instance, UserInstance, Value
 from trainshift.python.syntax.chunk_syntax import Site, argument
 
-# What gives an optimizer that averages, and does not on Keras 3.
+# Calls that return an averaging optimizer on Keras 2, but not on Keras 3.
 WRAPS = ("DistributedOptimizer", "create_distributed_optimizer", "load_model")
 _OF_GRAPHS = ("tensorflow.compat.v1.train.", "tensorflow.train.")
 _OWNERS = (*api.MODEL, *api.LAYER, *api.OPTIMIZERS)
@@ -114,7 +114,7 @@ class ForKeras2:
     def _failing(self) -> Iterator[Failing]:
         for name, error in FAILING.items():
             yield from (Failing(site, name, error) for site in self._horovod.calls(name))
-        # Given the backend of Keras 2's names, which TensorFlow still has, it averages.
+        # With the backend under Keras 2's names, which TensorFlow still has, it averages.
         if not any(True for _ in self._script.attribute_bindings(_BACKEND)):
             yield from (Failing(site, AVERAGE, _NO_CONSTANT) for site in self._horovod.calls(AVERAGE))
         for gradient in self._program.fact(Steps).gradients:

@@ -39,7 +39,7 @@ _USING = (
     "enable_eager_execution", "SessionCreator", "Supervisor",
 )  # fmt: skip
 
-# What puts variables into the environment.
+# Calls that set environment variables.
 _PUTTING = ("update", "setdefault", "putenv", "__setitem__")
 
 
@@ -191,7 +191,7 @@ class Gpus:
         """Return whether an object is used: a call gets it, or gets the result of a function that returns
         it.
         """
-        # Whoever else is given the configuration may use it.
+        # Any other receiver of the configuration may use it.
         handed = (
             each
             for site in self._script.sites

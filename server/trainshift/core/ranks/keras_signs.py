@@ -26,8 +26,8 @@ _LIBRARIES = {
     "tensorflow_addons": KERAS_2,
 }
 _TENSORFLOWS = re.compile(r"\b(?:tf|tensorflow)\.keras\b|tensorflow import .*\bkeras\b|tf_keras")
-# What files and methods are called by Keras 3 alone, or first; and what only Keras 2 calls so.
-# "tf.keras" is the name of a module, and of no file.
+# File and method names that only Keras 3 uses, or that it introduced; and names that only Keras 2 uses.
+# "tf.keras" is the name of a module, not of a file.
 _NEW_NAMES = re.compile(
     r"""(?<![\w/.{}:-])(?!(?:tf|tensorflow)(?:\.\w+)*\.keras["'])[\w/.{}:-]*\.(?:weights\.h5|keras)["']|\bscale_loss(?=\()"""
 )
@@ -165,7 +165,7 @@ class KerasSigns:
         if not self._has("keras") or keras_signs.telling().isdisjoint(self._script.identifiers):
             return []
         found: dict[int, Sign] = {}
-        within: set[ast.expr] = set()  # What is part of a longer name that has been looked at before.
+        within: set[ast.expr] = set()  # Part of a longer name that was already examined.
         for at in self._program.fact(ExpressionsByKind).of(ast.Attribute, ast.Name):
             parts = [*_parts(at.node)]
             if at.node in within or not any(last_name(each) in keras_signs.telling() for each in parts):

@@ -156,7 +156,7 @@ class _Reader:
     def read_additions(self) -> None:
         """Read the members that `append` and the like add to the lists found so far."""
         done: set[Site] = set()
-        while True:  # A list that is added may be added to in turn.
+        while True:  # A list that is added may itself be extended.
             fresh = [site for site in self._additions() if site not in done]
             if not fresh:
                 return

@@ -23,11 +23,11 @@ from trainshift.python.values.made_objects import MadeObjects
 WRAPS = ("DistributedOptimizer", "PartialDistributedOptimizer", "create_distributed_optimizer")
 TAPE_WRAPS = ("DistributedGradientTape", "PartialDistributedGradientTape")
 RATES = ("learning_rate", "lr")
-# What sets a rate later on.
+# Calls that set a rate later.
 _SETTING = (*RATE_CALLBACKS, "LearningRateScheduler", "assign", "set_value")
-# What makes an optimizer of something that is not written out.
+# Functions that make an optimizer from a name or a configuration.
 _UNSEEN = ("from_config", "get", "deserialize")
-# Behind more names and calls than this a rate is not known.
+# A rate behind more names and calls than this is unknown.
 _DEEPEST = 40
 
 
@@ -73,7 +73,7 @@ class Rates:
             else:
                 given = argument(site.node, 0, "optimizer")
             makers = self.makers(Occurrence(given, site.scope, site.statement)) if given is not None else []
-            # The default of a name, and of none, is that of one rank as well.
+            # A missing name also means the default rate, which is that of one rank.
             for maker in makers or ([site] if given is None or isinstance(given, ast.Constant) else []):
                 found.setdefault(maker, []).extend(reductions)
         for step in self._program.fact(Steps).steps:
@@ -147,7 +147,7 @@ class Rates:
         values = self._names.values(at.node, at.scope, at.statement)
         schedules = [each for each in values if self._is_library_schedule(each)]
         if schedules and len(schedules) == len(values):
-            # What else it is given, its steps, may well follow the number of ranks.
+            # Its other arguments, the steps, may depend on the number of ranks.
             return any(map(self.is_scaled, self._rates_of(schedules)))
         if self._uniformity.on_size(at):
             return True

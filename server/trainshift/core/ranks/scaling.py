@@ -24,7 +24,7 @@ from trainshift.python.syntax.chunk_syntax import (
 from trainshift.python.values.made_objects import MadeObjects
 
 _RATES = ("learning_rate", "lr", "initial_learning_rate")
-# A value is not followed through more steps than this: then it is as if it was done very often.
+# A value is followed through at most this many steps; beyond, it counts as scaled arbitrarily often.
 _DEEPEST = 40
 _MANY = 1_000_000
 

@@ -24,7 +24,7 @@ from trainshift.python.syntax.chunk_syntax import Site, Statement, argument, dot
 from trainshift.python.values.backward_slice import backward_slice
 
 _FILES = ("file", "path", "shard", "tfrecord", "csv")
-# What reads the rows of files.
+# Functions that read the rows of files.
 _READING = frozenset(
     {"TFRecordDataset", "TextLineDataset", "CsvDataset", "FixedLengthRecordDataset", "interleave", "flat_map"}
 )
@@ -165,7 +165,7 @@ class Shares:
 
     def shuffled_apart(self, part: Part) -> Site | None:
         """The shuffle before a part that gives each rank a different order, if there is one."""
-        # Not all that the methods of an object do, of which one gives the data.
+        # Only some methods of an object return the data, not all of its actions count.
         trail = occurrences_behind(self._script, *part.of[:3], {}, False)
         indices = (
             self._trails.behind(part.at.part(part.at.node.slice))
@@ -249,7 +249,7 @@ class Shares:
         for each in trail:
             node = each.node
             if isinstance(node, ast.BinOp) and isinstance(node.op, ast.FloorDiv | ast.Mod):
-                # What is divided by the length of a rank's own part says nothing of that.
+                # A quotient by the length of a rank's own part is not the shared length.
                 right = each.part(node.right)
                 if self._uniformity.on_size(right) and not self._uniformity.on_rank(right):
                     return True
@@ -263,7 +263,7 @@ class Shares:
                     if self._uniformity.on_size(each.part(inner.right)):
                         return True
             if isinstance(node, ast.Call) and self._names.calls(self._script.site_of(node), "numpy.split"):
-                return True  # It demands equal parts.
+                return True  # The call requires equal parts.
         return False
 
     def _looks_ahead(self, loop: Statement) -> bool:

@@ -42,7 +42,7 @@ from trainshift.python.syntax.chunk_syntax import (
 )
 from trainshift.python.values.made_objects import MadeObjects
 
-# What of a layer is each rank's own, or none of its shape.
+# Attributes of a layer that differ by rank, or do not depend on its shape.
 _OWN = frozenset({"activation", "bias_initializer", "kernel_initializer", "name", "rate", "seed", "weights"})
 _JUDGING = (
     "evaluate",
@@ -115,7 +115,7 @@ class Sinks:
             if sink in (Sink.UPDATE, Sink.WEIGHTS) and not is_test:
                 if not self._program.fact(Uniformity).asks_any:
                     continue
-                # What ranks compute of data is averaged, or of data that they share.
+                # Values computed from data are averaged, or the data are shared.
                 drawn = causes(at, of, self._is_averaged)
                 reached = [each for each in drawn if each.kind is not CauseKind.DATA]
             else:
@@ -124,7 +124,7 @@ class Sinks:
                 # A graph is built before it is fed.
                 reached = [each for each in reached if not self._program.fact(Uniformity).is_fed(each)]
             if sink not in (Sink.TURNS, Sink.EPOCH):
-                # Weights are broadcast, wherever they were read; nothing tells how often others step.
+                # Weights are broadcast, wherever they were read; the steps of other ranks remain unknown.
                 reached = [each for each in reached if each.site is None or each.site.name not in _PRESENCE]
             is_meant = self._program.fact(Uniformity).is_meant
             for cause in (each for each in reached if not is_meant(each)):
@@ -247,7 +247,7 @@ class Sinks:
         for step in self._program.fact(Steps).steps:
             yield _Arrival(Sink.OPTIMIZER, of_call(step.site).part(step.receiver))
         applied = {each.site: each for step in self._program.fact(Steps).steps for each in step.gradients}
-        # What else gradients are taken of need not be variables, as in the inner steps of meta-learning.
+        # Other sources of gradients need not be variables, as in the inner steps of meta-learning.
         for gradient in applied.values() or self._program.fact(Steps).gradients:
             given = argument(gradient.site.node, 1, "sources")
             if given is not None:
@@ -270,7 +270,7 @@ class Sinks:
             around = site.statement.ancestors() if site.statement is not None else ()
             if given is not None and any(isinstance(each.node, LOOPS) and trains(each) for each in around):
                 yield _Arrival(Sink.WEIGHTS, of_call(site).part(given))
-                # A test around steps, too, decides how many a rank takes.
+                # A test around steps also decides their number.
                 tests = (
                     each
                     for each in tests_around(site.statement, None)

@@ -85,7 +85,7 @@ class Strangers:
         loops = self._program.fact(Loops).own
         return any(loop.pattern in (Pattern.GRAD_TAPE, Pattern.OPTIMIZER) for loop in loops)
 
-    # What Keras 3 does not have
+    # Names that Keras 3 lacks
 
     def _failing(self) -> Iterator[Stranger]:
         of_keras2 = self._program.fact(ForKeras2)

@@ -124,7 +124,7 @@ class Together:
         names = [named] if owner is None else [named, owner.name]
         mentioned = any(script.loads(name) for name in names[:1] for script in self._script.scripts)
         if owner is not None and not mentioned:
-            # What an heir of a library's class defines, that class calls.
+            # A method that overrides one of a library's class is called by that class.
             return bool(self._names.library_bases(owner)) and any(
                 script.loads(owner.name) for script in self._script.scripts
             )
@@ -201,7 +201,7 @@ class Together:
                     found.add(scope)
         return found
 
-    # What nothing averages
+    # Gradients that are not averaged
 
     @cached_property
     def plain_tapes(self) -> list[Plain]:
@@ -222,7 +222,7 @@ class Together:
             if self._program.fact(OwnHorovod).averages(pairs._replace(node=step.receiver)):
                 continue
             taken = step.gradients if averaging.takes(pairs) else []
-            # What clips gradients may be handed those of other steps as well.
+            # A function that clips gradients may also receive those of other steps.
             function = step.site.scope.function()
             own = [each for each in taken if each.site.scope.function() is function]
             for gradient in own or taken:

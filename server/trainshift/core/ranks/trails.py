@@ -17,7 +17,7 @@ from trainshift.python.names.values import Function, UserInstance
 from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement
 from trainshift.python.values.made_objects import MadeObjects
 
-# What makes weights, and objects that data only go through.
+# Calls that make weights, and objects that only pass data through.
 _WEIGHTS = frozenset({"Variable", "get_variable", "Adam", "SGD", "DistributedOptimizer", "placeholder"})
 _PARTS = (*api.VARIABLE, *api.OPTIMIZERS, *api.METRIC, *api.CHECKPOINT)
 

@@ -43,12 +43,12 @@ from trainshift.python.syntax.chunk_syntax import (
 )
 from trainshift.python.values.made_objects import MadeObjects
 
-# What of an array or a tensor does not depend on the numbers in it.
+# Attributes of an array or a tensor that do not depend on its values.
 _SHAPE = frozenset({"dtype", "itemsize", "nbytes", "ndim", "rank", "shape", "size"})
 _SHAPING = named("shapes")
 _COUNTING = frozenset(f"builtins.{name}" for name in ("callable", "isinstance", "type"))
 _LENGTH = "builtins.len"
-# Of which a rank may have more than another.
+# Things of which a rank may have more than another.
 _COUNTED = (CauseKind.DISK, CauseKind.HOST, CauseKind.NET)
 _AFTER_BATCH = ("on_batch_end", "on_train_batch_end")
 _KEEPING = (*api.VARIABLE, *api.SESSION, *api.MONITORED_SESSION)
@@ -56,20 +56,20 @@ _OF_SESSIONS = api.last_names(*api.SESSION, *api.MONITORED_SESSION) | {
     "MonitoredTrainingSession",
     "get_session",
 }
-# What a model makes of data, besides a call of it.
+# Results that a model computes from data, besides those of a call.
 _JUDGING = frozenset({"evaluate", "predict", "test_on_batch", "predict_on_batch"})
-# What graphs get the rows of a batch by.
+# Functions with which graphs select rows of a batch.
 _INPUTS = frozenset(
     {
         "placeholder", "get_next", "batch", "shuffle_batch", "batch_join", "dequeue", "dequeue_many",
         "random_normal", "random_uniform", "normal", "uniform", "truncated_normal", "py_func",
     }
 )  # fmt: skip
-# What tells which rows of something an index chooses by their values.
+# Functions that choose rows of an array by their values.
 _MASKS = (ast.Compare, ast.BoolOp, ast.UnaryOp)
 
 
-# By which launchers tell a process its number, and what gives it without Horovod.
+# Variables by which launchers number processes, and calls that return the number without Horovod.
 _NUMBERS = ("RANK", "PROCID", "TASK_INDEX")
 _GIVING = ("Get_rank",)
 
@@ -109,7 +109,7 @@ class Uniformity:
         self._trains = program.fact(WhatTrains)
         self._known: dict[tuple[ast.expr, Scope], Cause | None] = {}
         self._slices: dict[Key, tuple[Reached, ...]] = {}
-        # Behind which no cause is; and how many questions are open, on whose answers that may depend.
+        # Calls that hide every cause; and the number of open questions on whose answers this may depend.
         self._clean: set[Key] = set()
         self._open = 0
 
@@ -224,7 +224,7 @@ class Uniformity:
         """
         node = at.node
         if isinstance(node, ast.Compare) and _asks_none(node):
-            # Whether a launcher tells a process its number, it tells all of them.
+            # A launcher numbers all processes or none.
             step = self._names.steps_back(at.part(node.left))
             asked = step.sources if step is not None else (at.part(node.left),)
             return bool(asked) and all(reads_number(each.node) for each in asked)
@@ -253,7 +253,7 @@ class Uniformity:
         if key not in self._known:
             self._open += 1
             found = self._find_cause(at)
-            # A method of a class that nothing makes may be what a call runs, as far as its name goes.
+            # A method of a class without instances still matches by name, and may be the callee.
             runs = found is not None and self._script.code.may_run(at.scope, at.statement)
             self._known[key] = found if runs else None
             self._open -= 1
@@ -275,7 +275,7 @@ class Uniformity:
         site = self._script.site_of(at.node)
         kind = CauseKind.DATA if at.node in self._inputs else self.kind(site)
         if kind is None and self._judges(site):
-            self._known[at.node, at.scope] = None  # What a model is given may be what it gave before.
+            self._known[at.node, at.scope] = None  # A model may get its own earlier result as an argument.
             kind = CauseKind.DATA if self._is_of_own_rows(site) else None
         return cause_of(kind, site) if kind is not None else None
 
@@ -323,7 +323,8 @@ class Uniformity:
             return
         if self._names.calls(site, _LENGTH):
             yield from ((at.part(each), Of.COUNT) for each in node.args)
-        # What a variable begins with is broadcast, and what a session is made with is not its answer.
+        # The initial value of a variable is broadcast; the arguments of a session are not part of its
+        # result.
         elif self._names.may_be(self._names.site_values(node, site), *_KEEPING):
             return
         elif is_value:

@@ -36,7 +36,7 @@ _OF_SESSIONS = api.last_names(*api.SESSION, *api.MONITORED_SESSION) | {
     "MonitoredTrainingSession",
     "get_session",
 }
-# What gives results that do not follow from how much of them is shown.
+# Calls whose results do not depend on the amount of data.
 _GIVING_RESULTS = frozenset({"fit", "fit_generator", "evaluate", "predict", "train_on_batch", "compile"})
 
 
@@ -74,7 +74,7 @@ class ValueFlow:
                 step = self._names.steps_back(at)
                 if step is not None and not step.unseen:
                     return
-            # Which element it is, only the run tells.
+            # Only the run decides which element it is.
             yield at.part(node.slice)
             yield at.part(node.value)
         elif not isinstance(node, ast.Lambda):
@@ -95,13 +95,13 @@ class ValueFlow:
             if any(map(divergence.applies, self._names.full_names(at.node.func, *at[1:3]))):
                 yield from (each for given in arguments(at.node) for each in self.returned(at.part(given)))
             callee = self._names.callee(self._script.site_of(at.node))
-            # An object that is called may keep what it is given, and go by it.
+            # A callable object may keep its arguments and use them later.
             if any(isinstance(each, UserInstance) for each in callee):
                 yield from map(at.part, arguments(at.node))
         if isinstance(at.node, ast.Subscript):
             yield from map(of_call, self.shuffled_in_place(at.part(at.node.value)))
         if isinstance(at.node, ast.Name | ast.Attribute):
-            # What a loop takes out of something that cannot be looked into differs as that does.
+            # An element of an opaque iterable differs between ranks as the iterable does.
             step = self._names.steps_back(at)
             yield from step.within if step is not None else ()
             yield from self.added(at)

@@ -18,9 +18,9 @@ from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.values import UNKNOWN, UserInstance
 from trainshift.python.syntax.chunk_syntax import Binding, Statement, expression_path
 
-# A value is not followed through more names than this; one behind them counts as one that may change.
+# A value is followed through at most this many names; beyond, it counts as one that may change.
 _DEEPEST = 20
-# What gives a value that does not change, and how an object is called that may be changed: a list, say.
+# Calls that return constants, and the prefixes of calls that make mutable objects, such as a list.
 _VALUES = (ast.Constant, ast.Compare, ast.UnaryOp, ast.Attribute)
 _OBJECT = re.compile(r"object \d+")
 _Outcomes: TypeAlias = frozenset[tuple[Occurrence, bool]]

@@ -40,7 +40,7 @@ class ControlFlow:
         for cfg in self._graphs.values():
             cfg.dissolve()
 
-    # What the names of the program tell
+    # Facts from the names of the program
 
     def ends(self, call: ast.Call) -> bool:
         """Return whether a call never returns: it ends the process, or its function always does so or
@@ -57,7 +57,7 @@ class ControlFlow:
     def _ending(self) -> set[ast.Call]:
         sites = self._script.sites_calling(_LAST_NAMES)
         found = {site.node for site in sites if self._is_exit(site)}
-        # Functions that may never come back have such a call, a `raise`, or a loop, of their own.
+        # Functions that may never return contain such a call, a `raise`, or a loop.
         waiting = [site.scope.function() for site in sites if site.node in found]
         waiting += [
             each.scope.function()
@@ -65,7 +65,7 @@ class ControlFlow:
             if isinstance(each.node, ast.Raise | ast.While)
         ]
         never: set[Scope] = set()
-        while waiting:  # No traversal: a function is looked at again when more of its calls are known to end.
+        while waiting:  # No traversal: more returning calls make it examine a function again.
             function = waiting.pop()
             if function is None or function in never or not self._never_comes_back(function, found):
                 continue
@@ -87,7 +87,7 @@ class ControlFlow:
             return False
         ends = ending.__contains__ if ending else never_ends
         found = exits.completions(node.body, ends, self.swallows)
-        # A method that only raises is there to be overridden.
+        # A method that only raises is abstract, and meant to be overridden.
         return _LEFT.isdisjoint(found) and (function.owner() is None or exits.END in found)
 
     def swallows(self, item: ast.withitem) -> bool:

@@ -83,7 +83,7 @@ class Effects:
         values = self._script.names.callee(site)
         found: list[SideEffect | None] = []
         functions: list[Scope] = []
-        seen = False  # Whether the library that a `from ... import` names is known.
+        seen = False  # Return whether the library named by a `from ... import` is known.
         for value in values:
             if isinstance(value, Unknown):
                 continue
@@ -99,7 +99,7 @@ class Effects:
             functions += self._passed(site)
         return worst(found), tuple(dict.fromkeys(functions))
 
-    # What a session runs
+    # Operations that a session runs
 
     def _fetched(self, site: Site) -> ast.expr | None:
         """The part of a graph that a call runs or reads (``sess.run(x)``, ``x.eval()``); None for other
@@ -205,7 +205,7 @@ class Effects:
                 if fact(value.name, "calls_nothing"):
                     return False
             elif isinstance(value, Function | Class):
-                return False  # What it does with a parameter is seen in its body.
+                return False  # The body shows how it uses its parameters.
             elif isinstance(value, Member) and self._script.names.is_a(value.owner, *api.DATASET):
                 return False
         return True

@@ -188,7 +188,7 @@ class Executions:
                 if any(isinstance(value, Function) and value.scope is function for value in values):
                     yield site.node
 
-    # What runs
+    # Code that runs
 
     def functions_reached(self, statement: Statement) -> set[Scope]:
         """The functions of the script that a statement calls, directly or indirectly."""

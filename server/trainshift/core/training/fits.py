@@ -169,7 +169,7 @@ class Fits:
         if not own:
             return method_argument(site, "optimizer")
         given = (self._names.argument(site, function, "optimizer") for function in own)
-        # A parameter that takes any keyword hands the optimizer on.
+        # A parameter that accepts any keyword passes the optimizer on.
         named = (word.value for word in site.node.keywords if word.arg == "optimizer")
         return next((each for each in (*given, *named) if each is not None), None)
 

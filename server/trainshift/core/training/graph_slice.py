@@ -110,7 +110,7 @@ class _Slice(Generic[T]):
         self._flows = self._memo.flows.setdefault((through_objects, whole), {})
         self._is_controlled = next(script.sites_named("control_dependencies"), None) is not None
         self._seen: set[tuple[int, int]] = set() if seen is None else seen
-        # What the visit of one occurrence leads to, in order.
+        # The successors of one visited occurrence, in order.
         self._next: list[Occurrence] = []
         self.found: dict[T, None] = {}
         self.calls: set[ast.Call] = set()
@@ -147,7 +147,7 @@ class _Slice(Generic[T]):
         node, names = at.node, self._script.names
         if isinstance(node, (ast.Name, ast.Attribute)):
             if names.member_of_library(node):
-                return  # What is put into a library, `tf.assign(v, x)`, does not come out of all that it has.
+                return  # The other results of a library do not contain a value stored by `tf.assign(v, x)`.
             step = names.steps_back(at)
             self._step(step)
             for item in names.additions(at):
@@ -163,7 +163,7 @@ class _Slice(Generic[T]):
             self._next += map(inner.part, [*parts, *(generator.iter for generator in node.generators)])
         else:
             if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
-                self._step(names.item(at))  # Also what is put into a container inside of another one.
+                self._step(names.item(at))  # Also values stored in a nested container.
             self._next += [at.part(each) for each in children(node) if isinstance(each, ast.expr)]
 
     def _call(self, node: ast.Call, at: Occurrence) -> None:
@@ -181,7 +181,7 @@ class _Slice(Generic[T]):
         if makes and not self._through_objects:
             return
         if isinstance(node.func, ast.Attribute) and node.func.attr == "run" and self._is_session(node, at):
-            return  # It gives values, which are no operations any more.
+            return  # It returns values, which are no longer operations.
         if not functions or UNKNOWN in callee:
             called = node.func.value if isinstance(node.func, ast.Attribute) else node.func
             self._next += map(at.part, [called, *arguments(node)])

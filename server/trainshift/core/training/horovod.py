@@ -31,20 +31,20 @@ from trainshift.python.syntax.chunk_syntax import (
 
 TENSORFLOW = "horovod.tensorflow"
 KERAS = "horovod.tensorflow.keras"
-# What else gives a script the names of one of the two: Horovod for standalone Keras.
+# Other imports that bind one of the two: Horovod for standalone Keras.
 _ALSO = {KERAS: ("horovod.keras",)}
-# What Horovod's elastic training keeps in step on all ranks, variables and all.
+# Objects that Horovod's elastic training keeps in sync on all ranks, including variables.
 _ELASTIC = ("KerasState", "TensorFlowKerasState", "TensorFlowState")
 
 _SETTING_UP = ("init", "local_rank")
-# What puts values into variables.
+# Calls that assign values to variables.
 _SETTING = ("set_weights", "assign", "load_state_dict", "set_value")
-# What the flag of a broadcast is at first.
+# Initial values of the flag of a broadcast.
 _NONE_YET = ("False", "set()")
 _NO_VALUE_YET = ".Variable(False, trainable=False)"
-# Tests inside of tests are not read deeper than this: then nothing is known to run on rank 0 alone.
+# Nested tests are read to this depth; beyond, nothing is known to run on rank 0 alone.
 _DEEPEST = 60
-# What may only hand a value on; tests and what decides between values are read for themselves.
+# Expressions that may only pass a value on; tests, and choices between values, are read separately.
 _HANDING = (ast.Name, ast.Attribute, ast.Subscript, ast.Call)
 
 
@@ -56,7 +56,7 @@ class Horovod:
         self._script = program.script
         self._asked_of: set[Scope] = set()
         self._answers = Questions(False, False, deepest=_DEEPEST)
-        # Where control comes without a test that tells rank 0, by graph.
+        # Points reached without a test for rank 0, by graph.
         self._elsewhere: dict[Cfg, frozenset[Point]] = {}
 
     def imported_as(self, module: str) -> tuple[str, Statement] | None:
@@ -159,7 +159,7 @@ class Horovod:
         inside = set(statement.walk())
         sites = [site for site in statement.scope.facts.sites if site.statement in inside]
         names = [self._script.names.full_names(each.node.func, each.scope, each.statement) for each in sites]
-        told = [each for each in names if each != {"builtins.len"}]  # How many GPUs a process sees.
+        told = [each for each in names if each != {"builtins.len"}]  # Calls that count a process's GPUs.
         return bool(told) and all(each and all(map(_is_of_setup, each)) for each in told)
 
     def scaled(self, node: ast.expr, scope: Scope, statement: Statement | None) -> bool:
@@ -317,7 +317,7 @@ class Horovod:
         if len(node.ops) != 1:
             return False
         sides = [node.left, node.comparators[0]]
-        # ``hvd.rank == 0`` is meant so, and never true.
+        # ``hvd.rank == 0`` is meant as a test of the rank, and is never true.
         if not any(self._is_rank(test.part(side)) or self._names_rank(test.part(side)) for side in sides):
             return False
         if any(isinstance(side, ast.Constant) and side.value == 0 for side in sides):
@@ -364,7 +364,7 @@ class Horovod:
             is_seen = is_seen and bool(asked)
             return asked
 
-        # However many names and functions hand it on.
+        # Through any number of names and functions.
         for _ in reachable([at], behind, lambda each: (id(each.node), id(each.scope))):
             if not is_seen:
                 return False

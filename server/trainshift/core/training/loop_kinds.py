@@ -48,7 +48,7 @@ _WORDS = {
 }
 KNOWN_PATTERNS = frozenset(list(Pattern)[:5])
 SESSION_PATTERNS = frozenset({Pattern.SESSION, Pattern.MONITORED_SESSION})
-# Those whose operations are run by TF1 sessions.
+# Patterns whose operations run in TF1 sessions.
 GRAPH_PATTERNS = frozenset({Pattern.ESTIMATOR, *SESSION_PATTERNS})
 
 

@@ -34,7 +34,7 @@ from trainshift.python.names.values import (
 )
 from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement, argument, dotted
 
-# What takes gradients by a tape of its own, and where TensorFlow 1 had the others of these.
+# Functions that take gradients by a tape of their own, and the TensorFlow 1 modules that had the others.
 _TAKING = (
     "compute_gradients", "implicit_gradients", "implicit_value_and_gradients", "gradients_function",
     "value_and_gradients_function",
@@ -47,13 +47,13 @@ _FIT_KEYWORDS = frozenset(
         "validation_steps", "initial_epoch", "class_weight", "nb_epoch",
     }
 )  # fmt: skip
-# What trains a model by a `fit` of its own: the method of the objects of a library that does.
+# Methods of library objects that train a model by a `fit` of their own.
 _TRAINERS = {"keras_tuner": "search", "kerastuner": "search", "autokeras": "fit", "scikeras": "fit"}
-# Classes that wrap a model for scikit-learn, of Keras and of what came after.
+# Classes that wrap a model for scikit-learn, from Keras and its successors.
 _WRAPPERS = ("KerasClassifier", "KerasRegressor")
-# A class of Keras that is fitted, and is neither recorded nor a model.
+# A Keras class with a `fit` that is neither recorded nor a model.
 _GENERATOR = "ImageDataGenerator"
-# What a function replaces, to have a model average.
+# Methods that a function replaces to make a model average.
 _REPLACED = ("apply", "apply_gradients", "optimizer")
 _COMPILE_KEYWORDS = frozenset({"optimizer", "loss", "metrics"})
 
@@ -176,7 +176,7 @@ class _Reader:
             known = self._names.may_be(values, *api.MODEL) or any(map(_is_loaded_by_horovod, values))
             if not known and not self._may_be_model(values):
                 continue
-            # What TensorFlow has beside its own Keras is no model that Horovod's Keras can train.
+            # Models of TensorFlow outside its own Keras are not models that Horovod's Keras can train.
             inner = any(
                 isinstance(value, Instance) and value.cls.startswith("tensorflow.") for value in values
             )
@@ -348,7 +348,7 @@ class _Reader:
             strange = not values or any(isinstance(value, Unknown) for value in values)
             if site.name in known or (strange and site.name == "search"):
                 fits.append(site)
-        # A wrapped model may be handed to what fits it, such as a search for the best parameters.
+        # A wrapped model may be passed to something that fits it, such as a parameter search.
         return fits or wraps
 
     def _classes(self, value: Value) -> Iterable[str]:
@@ -386,7 +386,7 @@ class _Reader:
             models = [Occurrence(estimator, site.scope, site.statement)] if estimator is not None else []
             yield Loop(Pattern.ESTIMATOR, self._script, [site], self._around(site), models)
 
-    # What is none of these
+    # Other patterns
 
     def _minimizers(self) -> Iterator[Loop]:
         for site in self._script.sites_named("minimize"):
@@ -456,7 +456,7 @@ class _Reader:
         values = self._names.site_values(loss, site) if loss is not None else ()
         return any(isinstance(value, Function) for value in values)
 
-    # What nobody sees
+    # Code that is not visible
 
     def unseen(self) -> Iterator[Site]:
         """Yield the calls of `train` on objects that the script does not show."""

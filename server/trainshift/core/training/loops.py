@@ -40,7 +40,7 @@ LOOKED_FOR = (
     "no training loop: looked for optimizer.apply_gradients(...) fed by a tf.GradientTape, "
     "model.fit(...), a TF1 session and an Estimator"
 )
-# Calls of these run the function that they are given at once, as the script's own main function.
+# These calls run their function argument at once, as the script's main function.
 LAUNCHERS = frozenset(
     {"absl.app.run", "tensorflow.compat.v1.app.run", "tensorflow.app.run", "fire.Fire", "typer.run"}
 )
@@ -88,7 +88,7 @@ class Loops:
     def all(self) -> list[Loop]:
         """The loops of the script, and those that it reaches in other files."""
         found: list[Loop] = []
-        # What may be reached is asked last, since that is looked for in all files.
+        # Reachability is asked last, since it reads all files.
         for script in filter(candidates, self._linked):
             found += [
                 loop
@@ -163,7 +163,7 @@ class Loops:
                     handed.append(site)
         return [*found, *handed]
 
-    # What runs
+    # Code that runs
 
     def _is_reachable(self, code: _Code) -> bool:
         """Test whether code may run through any function of the script, or through its own code."""
@@ -373,5 +373,5 @@ def _enclosing(loop: Loop) -> Iterator[Scope]:
         scope = site.scope.function()
         while scope is not None:
             yield scope
-            # A lambda or a nested function runs, as far as can be told, when the one around it does.
+            # A lambda or a nested function counts as running when the function around it does.
             scope = scope.parent.function() if scope.parent is not None and not scope.name else None

@@ -25,7 +25,7 @@ from trainshift.python.values.call_graph import callers_around
 
 # The code that runs, the call that runs its function, and so on outwards.
 _Way: TypeAlias = tuple[Occurrence, ...]
-# Beyond so many ways, or so many calls on one way, nothing is excluded.
+# Beyond this many paths, or this many calls on one path, nothing is excluded.
 _MOST_WAYS = 64
 _DEEPEST = 60
 
@@ -55,7 +55,7 @@ class Modes:
         """
         return self._once(at, self._makers(made))
 
-    # The ways to an expression
+    # The paths to an expression
 
     def _to(self, at: Occurrence) -> list[_Way]:
         """The paths by which an expression is reached, back to calls that are not all known."""
@@ -64,7 +64,7 @@ class Modes:
     def _into(self, function: Scope | None) -> list[_Way]:
         if function is None:
             return [()]
-        # Its calls of itself lead to nothing else.
+        # Its recursive calls lead to nothing new.
         return self._ways.ask((function,), self._found_into, function)
 
     def _found_into(self, function: Scope) -> list[_Way]:
@@ -81,14 +81,14 @@ class Modes:
         reads = sum(script.loads(function.name) for script in self._script.home(function).users)
         return found, bool(found) and reads == len(found)
 
-    # Where two ways part
+    # Where two paths part
 
     def _part(self, way: _Way, other: _Way, makers: Collection[Site]) -> bool:
         """Return whether two paths exclude each other, so that a run does not reach both ends."""
         for (depth, one), (level, two) in product(enumerate(way), enumerate(other)):
             if one.scope.function() is two.scope.function() and self._apart(one, two, makers):
                 return True
-            # One call runs one function, whichever it is.
+            # One call runs one function, whichever it may be.
             if depth and level and one.node is two.node and self._once(one, makers):
                 if way[depth - 1].scope.function() is not other[level - 1].scope.function():
                     return True

@@ -19,7 +19,7 @@ from trainshift.python.syntax.chunk_syntax import (
 )
 
 _SUPER = Library("builtins.super")
-# Nothing is traced through more steps than this: what lies further is unseen.
+# Nothing is traced through more steps than this: anything further is unknown.
 _DEEPEST = 40
 _NOWHERE = frozenset[ast.AST | None]()
 _UNSEEN = frozenset[ast.AST | None]({None})
@@ -104,7 +104,7 @@ class Origins:
         """Yield the calls that create objects of a class of the script, or of its subclasses."""
         names = self._names
         for each in (cls, *names.heirs(cls)):
-            # The class itself stands for an object whose making is not seen.
+            # The class itself represents an object whose construction is not visible.
             yield each.node
             for script in self._script.home(each).users:
                 for site in script.sites_named(each.name):

@@ -48,23 +48,23 @@ from trainshift.python.syntax.chunk_syntax import (
 from trainshift.python.values.backward_slice import sliced
 
 NAMES = ("learning_rate", "lr")
-# What an optimizer keeps its rate in.
+# Attributes in which an optimizer keeps its rate.
 ATTRIBUTES = (*NAMES, "_learning_rate")
 _INNER = ("inner_optimizer", "_optimizer")
-# Functions that give one of their arguments.
+# Functions that return one of their arguments.
 _CHOOSING = ("max", "min", "maximum", "minimum", "clip", "clip_by_value")
 _BRANCHING = ("cond", "smart_cond")
-# A function that takes each element of one of two arguments, as its first decides.
+# A function that selects elements from two arguments by its first.
 _SELECTING = "where"
-# Libraries whose functions give no rate of their own.
+# Libraries whose functions return no rates of their own.
 _CALCULATING = ("builtins", "math", "numpy", "tensorflow", "keras", "horovod")
 
 
 class _Form(Enum):
     """The way in which an expression is computed from its parts."""
 
-    CASES = auto()  # it is one of them
-    ITEM = auto()  # it is one of them, as they stand in a container that may have other uses
+    CASES = auto()  # the value is one of them
+    ITEM = auto()  # the value is one of them, inside a container that may have other uses
     SUM = auto()  # they are rates, like itself
     PRODUCT = auto()  # one of them is a rate, the others change it
 
@@ -261,12 +261,12 @@ class RateCases:
         for each in kinds:
             kind |= each if reading.form in _CHOICES else each & (SETTLED | RateKind.UNSEEN)
         if reading.form in _CHOICES:
-            # What a script scales by in one case, it chose in the others too: ``size() if wide else 1``.
+            # A script that scales in one case scales in the others too: ``size() if wide else 1``.
             return kind & ~RATES if kind & RateKind.FACTOR else kind
         if all(each & WRITTEN for each in kinds):
             kind |= RateKind.NUMBER
         if reading.form is _Form.SUM:
-            # A number beside what the script scales by hand is left alone, as a cap of it.
+            # A number beside a hand-scaled expression is left alone, as a cap of it.
             beside = bool(kind & RateKind.CURRENT)
             split = self.is_target(reading.place)
             for part, each in zip(reading.parts, kinds, strict=True):
@@ -286,7 +286,7 @@ class RateCases:
         values = self._values(place)
         return bool(values) and all(isinstance(value, Literal) for value in values)
 
-    # Taking apart
+    # Splitting into cases
 
     def _reading(self, place: Occurrence) -> _Reading:
         key = (id(place.node), id(place.scope))
@@ -296,7 +296,7 @@ class RateCases:
 
     def _read(self, place: Occurrence) -> _Reading:
         node = place.node
-        if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.And):  # It is the last, or else nothing.
+        if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.And):  # The last element, or nothing.
             return _Reading(place, _Form.CASES, (place.part(node.values[-1]),))
         if alternatives(node):
             return self._cases_of(place) or self._leaf(place)

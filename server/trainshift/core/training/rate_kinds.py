@@ -15,11 +15,11 @@ class RateKind(Flag):
     NOTHING = auto()  # None or zero
     NUMBER = auto()  # a rate that the script sets
     SOURCE = auto()  # an object that computes the rate
-    CURRENT = auto()  # derived from the rate that the optimizer has
+    CURRENT = auto()  # derived from the optimizer's current rate
     SCALED = auto()  # derived from ``hvd.size()``
-    UNSEEN = auto()  # what an unknown function makes of the current rate
-    BELOW = auto()  # derived from what is scaled further back
-    FACTOR = auto()  # a number of ranks by itself, which the script chooses to scale by
+    UNSEEN = auto()  # the result of an unknown function of the current rate
+    BELOW = auto()  # derived from a value that is scaled further back
+    FACTOR = auto()  # a plain number of ranks, which the script chooses to scale by
 
 
 SETTLED = RateKind.CURRENT | RateKind.SCALED | RateKind.BELOW

@@ -209,7 +209,7 @@ class Steps:
         values = self._script.names.callee(site)
         if not values or not all(isinstance(value, Function) for value in values):
             return False
-        # An optimizer of the script's own steps by its own method, which calls that of its base.
+        # A custom optimizer steps by its own method, which calls that of its base.
         receiver = self._script.names.site_values(function.value, site)
         return not self._script.names.may_be(receiver, *api.OPTIMIZERS)
 
@@ -232,7 +232,7 @@ class Steps:
                 bare.append(value.node)
         return bare, wrapped
 
-    # From a step back to the gradients
+    # From a step to its gradients
 
     def _gradients_of(self, step: Step) -> list[Gradient]:
         if step.pairs is None:
@@ -261,7 +261,7 @@ class Steps:
         pairs, at = step.pairs, (step.site.scope, step.statement)
         if pairs is None:
             return []
-        # No gradient comes of the variables beside it, and behind a model's there may be a whole library.
+        # The variables beside it have no gradient, and following a model's may read a whole library.
         if isinstance(pairs, ast.Call) and len(pairs.args) == 2 and not pairs.keywords:
             if "builtins.zip" in self._script.names.full_names(pairs.func, *at):
                 pairs = pairs.args[0]
@@ -304,7 +304,7 @@ class Steps:
                 return True
         return False
 
-    # What a step trains
+    # Variables that a step trains
 
     def _models(self, site: Site, pairs: ast.expr | None) -> list[ast.expr]:
         variables = self._variables_of(pairs, site.scope, site.statement) if pairs is not None else None

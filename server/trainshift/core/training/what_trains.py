@@ -37,7 +37,7 @@ class WhatTrains:
             if function is None:
                 return []
             callers = [site.scope.function() for site in self._script.names.callers(function)[0]]
-            # A nested function runs, as far as can be told, whenever the one around it does.
+            # A nested function counts as running when the function around it does.
             is_lambda = function.parent is not None and not function.name
             return [*callers, *([function.parent.function()] if is_lambda and function.parent else [])]
 

@@ -6,7 +6,7 @@ import ast
 
 from trainshift.python.syntax.chunk_syntax import Statement, last_name
 
-# What is raised where a folder is there already.
+# Exceptions raised if a folder already exists.
 _FORGIVING = ("FileExistsError", "OSError", "EnvironmentError", "IOError", "Exception", "BaseException")
 
 

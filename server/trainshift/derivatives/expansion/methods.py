@@ -14,7 +14,7 @@ from trainshift.derivatives.reading.function import root_of
 from trainshift.derivatives.reading.reader import Reader
 from trainshift.python.rewrite import terms
 
-# Values that ask something.
+# Values that ask about a container.
 _ASKING = (ast.IfExp, ast.Compare, ast.BoolOp)
 
 
@@ -63,7 +63,7 @@ def _told(reader: Reader, node: ast.stmt) -> list[ast.stmt]:
             held.append(ast.copy_location(terms.assign(name, each), node))
             new[id(each)] = terms.name(name)
         elif not isinstance(each, ast.Constant):
-            # It would be read behind the calls that follow.
+            # It would be read after the calls that follow.
             break
     if not held:
         return [node]
@@ -93,7 +93,7 @@ def _statement(reader: Reader, node: ast.Expr | ast.Assign) -> list[ast.stmt]:
         case ast.Call(ast.Attribute(base, "sort"), [], keywords) if alone:
             values = [base, *(each.value for each in keywords)]
             listed = keywords or reader.kind(base).listed(reader.whole.arrays)
-            # An array has no such keywords, and one of rows is sorted otherwise.
+            # Arrays have no such keywords, and `sort` orders an array of rows differently.
             if listed and _is_changed(reader, base, *values):
                 place = ast.Subscript(terms.copied(base), ast.Slice(), ast.Store())
                 return [ast.Assign([place], ast.Call(terms.name("sorted"), [base], keywords))]

@@ -95,7 +95,7 @@ def _can(reader: Reader, node: ast.For, name: str, source: ast.expr, shared: set
         return False
     aliases = reader.whole.aliases(function)
     others = aliases.with_names({base}) | {base}
-    # What only loops name is an element: a change of it is none of what has it.
+    # Names bound only by loops are elements: mutating them does not mutate their container.
     others = {each for each in others if not _only_gone_through(function.assignments(each))} | {base}
     for each in terms.inside(node.body):
         match each:

@@ -25,14 +25,14 @@ from trainshift.python.rewrite.origins import origin
 from trainshift.python.syntax.chunk_syntax import COMPREHENSIONS
 
 FOLDED = frozenset(("builtins.max", "builtins.min"))
-# What takes elements by an order, with the keywords that are known: the order is computed first.
+# Calls that take elements in an order, with their known keywords: the order is computed first.
 ORDERED = {"builtins.sorted": {"key", "reverse"}, "builtins.max": {"key"}, "builtins.min": {"key"}}
 
 
 def expand(whole: Analysis) -> None:
     """Rewrite the bodies of all functions, and recompute the active variables."""
     known: dict[Function, set[str]] = {}
-    # A lambda becomes a function, whose callees may only then be active.
+    # A lambda becomes a function, whose callees may only then become active.
     while waiting := [each for each in whole.every() if known.get(each) != _active_names(each)]:
         rewritten = False
         for function in waiting:
@@ -132,7 +132,7 @@ class Expander:
                 ]
                 return [ast.copy_location(each, node) for each in (*swapped, *asked, *stores)]
             case ast.Assign([ast.Tuple() | ast.List()], value) if self._is_array(value):
-                # Its adjoint is an array, too.
+                # Its adjoint is also an array.
                 return [terms.with_value(node, self._held(value))]
             case ast.Assign([ast.Name(name)], ast.Call(ast.Attribute(base, "pop")) as call) if root_of(base):
                 return [self._at_place(node, call, name)]
@@ -197,7 +197,7 @@ class Expander:
 
     def _choice(self, node: ast.stmt, name: str, value: ast.IfExp) -> list[ast.stmt]:
         body, other = (
-            # There is nothing to do if it stays the same.
+            # Nothing to do if it stays the same.
             []
             if isinstance(each, ast.Name) and each.id == name
             else self.block([ast.copy_location(terms.assign(name, each), node)])
@@ -266,7 +266,7 @@ class Expander:
                 ast.Call(ast.Name("zip" | "enumerate" as word), args)
                 | ast.Call(ast.Attribute(attr="items" as word), args),
             ) if self.reader.value(node.iter) and not any(isinstance(each, ast.Starred) for each in args):
-                # Each of what goes in parallel has an adjoint of its own.
+                # Each parallel iterable has its own adjoint.
                 size = len(args) if word == "zip" else 2
                 parts = [terms.name(self.function.fresh(name)) for _ in range(size)]
                 self.function.local |= {each.id for each in parts}
@@ -279,7 +279,7 @@ class Expander:
             names = {each for each in names if self.function.active(each)}
         asked = self.asked.get(id(node), [])
         if self.function.whole.reverse:
-            # What has an adjoint elsewhere has none here.
+            # An expression with an adjoint elsewhere has none here.
             active = filter(self.function.active, unvaried(self.reader, target, node.iter))
             names |= set(filter(self.function.is_given_elsewhere, active))
         if not names or not self.function.whole.reverse:
@@ -308,7 +308,7 @@ class Expander:
             case ast.IfExp() if self.reader.value(node):
                 return self._held(node)
             case ast.ListComp() | ast.DictComp() | ast.GeneratorExp() | ast.SetComp():
-                # A function that is a value is its derivative, whatever it captures.
+                # A function used as a value is represented by its derivative, whatever it captures.
                 made = getattr(node, "elt", getattr(node, "value", None))
                 return self._loops(node) if self.reader.value(node) or isinstance(made, ast.Lambda) else node
             case ast.Call(ast.Attribute(base, "pop") as place) if self.reader.value(node):

@@ -95,7 +95,7 @@ class Tangents(Analysis):
         optional = {each.arg for each in places[len(places) - len(arguments.defaults) :]}
         optional |= {each.arg for each in arguments.kwonlyargs}
         if function.escapes and function is not self.start:
-            # Who has but its name gives the values and then their tangents; the rest by name.
+            # Positional outputs are the values followed by their tangents; the others are passed by name.
             first, rest = arguments.args[: function.required], arguments.args[function.required :]
             asked = [way.values.dot(each.arg) for each in first if each.arg in given]
             others = [each for each in dots if each not in asked]

@@ -27,7 +27,7 @@ class Forward:
         """The statements of the function, each with its effect on tangents."""
         body = self.function.body
         aliases = self.function.whole.aliases(self.function)
-        # An array that has another name must not become another array.
+        # An aliased array must not be replaced by a new array.
         self.in_place = aliases.in_place
         if body and isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant):
             body = body[1:]
@@ -88,7 +88,7 @@ class Forward:
         if not any(map(self._is_active, targets)):
             self.values.out.append(ast.copy_location(ast.Assign(targets, self.values.plain(value)), node))
             return
-        # The first holds the value for all, if it has a tangent, and no target reads it.
+        # The first name holds the common value, if it has a tangent and no target reads it.
         own = targets[0].id if isinstance(targets[0], ast.Name) else ""
         asked = any(own in terms.names_read(each) for each in targets[1:])
         if not own or asked or not self._is_active(targets[0]):
@@ -117,8 +117,8 @@ class Forward:
             same = made is value and isinstance(node, ast.Assign) and len(node.targets) == 1
             match value:
                 case ast.Call(func=ast.Attribute(place, "pop")) if self._is_active(place):
-                    # Its tangent is not asked for, but leaves with it: first, since the place may be told by
-                    # how much there is.
+                    # Its tangent is not needed but removed along with it, and first, since the place may
+                    # depend on the length.
                     dots = ast.Attribute(self._dots_of(place), "pop", ast.Load())
                     self.values.out.append(
                         ast.Expr(ast.Call(dots, [terms.copied(each) for each in value.args], []))
@@ -196,7 +196,7 @@ class Forward:
             longer = node if made_value is node.value else ast.AugAssign(node.target, node.op, made_value)
             tangent = self.values.tangent(root)
             lines = [longer, terms.added(self._dots_of(node.target), tangent, sign=False)]
-            # A place in the tangents is told before what it is told by becomes longer.
+            # The place in the tangents is computed before its container grows.
             early = self._with_names({root_of(node.target)}) & terms.names_read(tangent)
             self.values.out += lines[::-1] if early else lines
             ast.copy_location(longer, node)
@@ -292,7 +292,7 @@ class Forward:
             else:
                 target = terms.display([target, dots])
                 source = terms.call("zip", source, values)
-        # A count or a key has no tangent, whatever its variable has elsewhere.
+        # A count or a key has no tangent, even if its variable has one elsewhere.
         given = terms.names_bound([terms.stored(target)])
         for each in terms.leaves(node.target):
             if isinstance(each, ast.Name) and self.function.active(each.id):

@@ -220,7 +220,7 @@ class Values(Writer):
                 for each in terms.names_read(node.expr)
             )
         ):
-            # A value of its own must not follow when the array is changed.
+            # A value of its own must not change when the array is mutated.
             total = ast.BinOp(total, ast.Add(), terms.constant(0.0))
         if self.whole.arrays and row.name in ("Add", "Sub", "numpy.add", "numpy.subtract"):
             for _, child in node.params:
@@ -265,7 +265,7 @@ class Values(Writer):
                     [terms.copied(key) for key, _ in written], [self.zero(each) for _, each in written]
                 )
             case ast.IfExp(test, ast.Call() as one, ast.Constant() as other):
-                # A container in one case, and a number in the other.
+                # A container in one case, a number in the other.
                 return ast.IfExp(self.plain(terms.copied(test)), self.zero(one), self.zero(other))
             case ast.Call() if self.fills_itself(expr):
                 return terms.copied(expr)

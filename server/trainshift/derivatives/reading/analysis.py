@@ -22,8 +22,8 @@ from trainshift.python.rewrite.desugar_calls import desugar_calls
 from trainshift.python.syntax.call_binding import parameters
 from trainshift.python.values.points_to import PointsTo
 
-# A reading makes variables active or joins kinds, or is one of the last. More than these for each variable go
-# round in circles.
+# Each pass makes variables active, joins kinds, or is one of the last. More passes than this per variable
+# do not terminate.
 READINGS_FOR_A_NAME = 8
 # Annotations of dicts.
 _DICTS = frozenset(
@@ -99,7 +99,8 @@ class Analysis:
         else:
             node = self.start.node
             said = (
-                f"{node.name} was read {readings} times, and what depends on its parameters is still unknown"
+                f"{node.name} cannot be analysed: "
+                f"after {readings} passes, its active variables are still unknown"
             )
             raise refused_at(node, said)
 
@@ -218,7 +219,7 @@ class Analysis:
         """The functions inside one, at any depth."""
         return [each for each in self.every() if function in _around(each)]
 
-    # The answers of each mode.
+    # The results of each mode.
 
     def functions_made(self) -> list[ast.FunctionDef]:
         """The derivative of the function at the start, after all that it needs."""

@@ -16,7 +16,7 @@ from trainshift.derivatives.reading.sources import OF, Sources
 from trainshift.python.rewrite import terms
 from trainshift.python.syntax.chunk_syntax import arguments
 
-# Nodes that do not move before their line.
+# Nodes that stay on their line.
 _STAYING = (ast.BinOp, ast.UnaryOp, ast.Compare, ast.Subscript, ast.Tuple, ast.List, ast.Dict)
 _TOO = "which this line reads too: call it on a line of its own"
 
@@ -72,7 +72,7 @@ def out_of_order(
         paths = _paths(part)
         split = not is_test and value is not None and reader.value(value)
         silent = {id(each) for one in _silent(reader, part) for each in terms.walk(one)}
-        # What has no derivative is read in its turn, but where the line becomes several ones.
+        # A node without a derivative is read in place, unless its line becomes several lines.
         calls = [
             (each, {name for name in names if active(name) or (split and id(each) not in untold)})
             for each, names in calls
@@ -100,7 +100,7 @@ def out_of_order(
         yield from _moved(function, reader, part)
 
 
-# An expression for the conditional, comprehension or the like that it is moved before its line with.
+# The variable for the conditional, comprehension or similar that moves before its line.
 _Path = tuple[tuple[int, str], ...]
 
 
@@ -130,7 +130,7 @@ def _in_turn(reader: Reader, part: ast.AST, paths: dict[int, _Path], call: ast.C
     mine, its = paths[id(call)], paths[id(read)]
     branches = dict(mine)
     if any(branches.get(node, branch) != branch for node, branch in its):
-        # Only one of both is done.
+        # Only one of the two runs.
         return True
     early = (read.lineno, read.col_offset) < (call.lineno, call.col_offset)
     if isinstance(call.func, ast.Attribute):
@@ -138,7 +138,7 @@ def _in_turn(reader: Reader, part: ast.AST, paths: dict[int, _Path], call: ast.C
     if mine != its:
         return False
     if early:
-        # Calls with a derivative are done before their line, one after the other.
+        # Calls with a derivative run before their line, one after the other.
         return any(
             id(read) in _handed(reader, each)
             for each in _calls(part)
@@ -157,7 +157,7 @@ def _shows_result(reader: Reader, part: ast.AST, call: ast.Call, shown: set[str]
     """
     sources = Sources(reader)
     for node in terms.walk(part):
-        # What a call of the file is given, it reads in its turn.
+        # The arguments of a call of the file are read in their turn.
         if isinstance(node, ast.Call) and not _of_library(reader, node):
             continue
         for each in terms.children(node):

@@ -21,7 +21,7 @@ from trainshift.python.syntax.fresh_names import fresh_name
 from trainshift.python.values.points_to import PointsTo
 
 Rows = Mapping[str, table.Row]
-# Methods of containers that change it.
+# Container methods that mutate it.
 CHANGING_METHODS = frozenset(("append", "extend", "insert", "update", "pop"))
 
 
@@ -197,17 +197,17 @@ class Function:
         self.value = Kind()
         self.varied: set[str] = set()
         self.useful: set[str] = set()
-        # By variable: the variables that become useful with it, with the function that reads them.
+        # By variable: the variables that become useful with it, and the function that reads them.
         self.feeding: dict[str, list[tuple[Function, ast.expr]]] = {}
         self.returns = False
         self.escapes = False
-        # The variables around it whose contents it changes, by whatever name or call.
+        # The outer variables whose contents it mutates, by any name or call.
         self.altered: set[str] = set()
-        # Its own variables that may be an array of who calls it, which `+=` changes in place.
+        # Its variables that may be the caller's array, which `+=` mutates in place.
         self.shown: set[str] = set()
-        # The lists that hold what a loop goes through, where its body may change that.
+        # The lists that a loop iterates over and may mutate in its body.
         self.sequences: set[str] = set()
-        # The text of the slices of which something is asked, by the names that they are given.
+        # The text of slices that are queried, by the names that they get.
         self.slices: dict[str, str] = {}
         self.nested: dict[str, Function] = {}
         self.exposed: dict[tuple[int, ...], frozenset[str]] = {}

@@ -16,7 +16,7 @@ from trainshift.python.names.values import Class, UserInstance
 from trainshift.python.syntax.chunk_syntax import Binding, Statement, dotted
 
 BUILTINS = frozenset(dir(builtins))
-# The modules whose names are known, so that a star import of one binds just these.
+# The modules whose names are known, so that a star import binds exactly these.
 _MODULES = {"math": frozenset(each for each in dir(math) if not each.startswith("_"))}
 _HIDING = frozenset(("exec", "globals", "setattr"))
 FunctionNode = ast.FunctionDef | ast.Lambda
@@ -105,7 +105,7 @@ class GlobalNames:
         if len(found) == 1:
             return found.pop()
         if not any(each.function or each.library.partition(".")[0] for each in found):
-            # None of them is called as a function that has a derivative.
+            # None of them is called as a function with a derivative.
             return next(each for each in found if each.library)
         lines = sorted({_line(each) for each in bindings if _line(each)})
         places = f"lines {', '.join(map(str, lines))}" if len(lines) > 1 else f"line {lines[0]}"

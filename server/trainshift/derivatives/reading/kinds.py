@@ -10,7 +10,7 @@ from collections.abc import Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import ClassVar
 
-# The key of all elements; no constant is like it.
+# The key of all elements; no constant equals it.
 ANY: Hashable = object()
 
 
@@ -77,7 +77,7 @@ class Kind:
             kind._elements = {ANY: first}
             for other in others:
                 first.unify(other)
-            # A container that holds itself may be another one by now.
+            # A recursive container may be a different one by now.
             return self.element(ANY)
         if key not in elements:
             elements[key] = Kind()
@@ -96,7 +96,7 @@ class Kind:
             theirs = two._elements
             two._elements = {}
             if not one._elements:
-                # New elements would never end where a container may hold itself.
+                # For recursive containers, new elements would never end.
                 one._elements = theirs
                 continue
             if ANY in theirs or ANY in one._elements:

@@ -81,7 +81,7 @@ def _perhaps_arrays(function: Function, value: ast.expr) -> list[tuple[ast.expr,
                 for one, times in ((left, right), (right, left)):
                     written = isinstance(one, ast.List | ast.Tuple)
                     listed = written or reader.kind(one).has("list", "tuple")
-                    # Tangents are repeated or multiplied as values are.
+                    # Tangents are repeated or multiplied like values.
                     asked = (written and reader.value(times)) or (
                         function.whole.reverse and reader.value(one)
                     )
@@ -107,7 +107,7 @@ def _perhaps_lists(function: Function, value: ast.expr) -> list[ast.expr]:
                     if not reader.value(times) and _perhaps_count(nodes, times) and _open(nodes, one)
                 ]
             case ast.BinOp(left, ast.Sub() | ast.Div() | ast.Pow() | ast.MatMult(), right):
-                # No list would do.
+                # A list does not work here.
                 waiting += [part for one in (left, right) for part in _parts_of_no_list(one)]
                 continue
             case _ if isinstance(each, _STATEMENTS):

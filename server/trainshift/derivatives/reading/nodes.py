@@ -165,7 +165,7 @@ class Nodes:
         if len(arguments) == 1 and dotted in ("builtins.max", "builtins.min"):
             dotted += ".all"
         if dotted == "builtins.sum" and len(arguments) + len(expr.keywords) == 2:
-            # Of numbers or arrays: a list at the start joins lists.
+            # Applies to numbers and arrays: with a list as the start, it concatenates lists.
             start = [*arguments, *(each.value for each in expr.keywords)][1]
             dotted += "" if self.reader.kind(start).has("list", "tuple") else ".start"
         if dotted.startswith("builtins.sum") and self.whole.arrays and f"{dotted}.arrays" in rows:
@@ -309,7 +309,7 @@ class Nodes:
                 elif node.row.elementwise:
                     child.pending = node.pending
         if node.sort == "joined" or (node.sort == "repeated" and not self.written(node.params[0][1])):
-            # The way back asks how long it is.
+            # The reverse pass asks for its length.
             self.want(node.params[0][1])
         if node.sort == "item":
             base = node.params[0][1]

@@ -99,7 +99,7 @@ class ArrayPolicy:
             return True
         if isinstance(node, ast.Subscript):
             if isinstance(node.ctx, ast.Store) and self._kind(nodes, node.value).has("array"):
-                return False  # An array copies what is stored into it.
+                return False  # An array copies the stored value.
             if isinstance(node.slice, ast.Slice) and not self.whole.arrays:
                 return True
         if self.whole.arrays:

@@ -22,18 +22,18 @@ READING = frozenset(("get", "pop", "copy", "items", "values", "keys", "setdefaul
 CHANGING = CHANGING_METHODS - {"pop"}
 # Those that mutate it and lose the old value.
 LOSING = frozenset(("sort", "reverse", "remove", "clear", "popitem", "setdefault", "fill", "resize"))
-# Those with the same effect on tangents as on values.
+# Methods with the same effect on tangents as on values.
 JOINT = frozenset(("clear", "reverse"))
-# Keywords that tell the order of what is sorted, and nothing else.
+# Keywords that only set the order of a sort.
 ORDERING = frozenset(("key", "reverse"))
 # Attributes that have no derivative.
 FACTS = frozenset(("shape", "ndim", "size", "dtype"))
-# Functions of NumPy and TensorFlow whose value is an array, and no number.
+# Functions of NumPy and TensorFlow that return an array, never a number.
 _MAKING = frozenset(
     ["zeros", "ones", "empty", "eye", "arange", "linspace", "array", "full", "stack", "concatenate", "vstack",
      "hstack", "outer", "diag", "zeros_like", "ones_like", "empty_like", "full_like", "tril", "triu", "tile"]
 )  # fmt: skip
-# Functions of both whose value is a list of arrays.
+# Functions of both that return a list of arrays.
 _PARTING = frozenset(("split", "array_split", "hsplit", "vsplit", "dsplit", "unstack"))
 # Methods of arrays whose value may be a number.
 _REDUCING = frozenset(["sum", "mean", "prod", "max", "min", "std", "var", "dot", "trace", "item"])
@@ -86,7 +86,7 @@ class Reader:
                 if self.kind(node.target).has("list") and not self.kind(node.target).has("tuple"):
                     self.kind(node.target).tell("changed")
                 elif self.whole.arrays and self.kind(node.target).has("box") and self._is_added_to(node):
-                    # It has elements and is calculated with as a whole.
+                    # It has elements, and arithmetic applies to it as a whole.
                     self.kind(node.target).tell("array")
                 if self.in_place(node) or self.added_to(node):
                     self.kind(node.target).tell("changed")
@@ -142,7 +142,7 @@ class Reader:
                     if active and any(map(self._acts, node.args)):
                         use(self.function, terms.name(root))
                 return
-        # Whatever is changed by the callee depends on all arguments.
+        # The callee's mutations depend on all arguments.
         if self.value(node):
             use(self.function, node)
 
@@ -174,7 +174,7 @@ class Reader:
                     and (root := root_of(value))
                     and isinstance(value, ast.Subscript | ast.Name)
                 ):
-                    # A mutation of a view mutates the whole.
+                    # A mutation of a view mutates the whole array.
                     if kind.changes and is_useful(self.function, root):
                         make_useful(self.function, name)
                 if kind.changes and isinstance(value, ast.Subscript | ast.Name):
@@ -197,7 +197,7 @@ class Reader:
                 base.tell("box", "changed")
                 spread = isinstance(target.slice, ast.Slice) and self.whole.arrays and not base.has("list")
                 if not spread:
-                    # One number may go to all places of a part of an array.
+                    # One number may be broadcast to all elements of a slice.
                     self._index(base, target.slice).unify(kind)
                 if root and active:
                     vary(self.function, root)
@@ -296,7 +296,7 @@ class Reader:
                 self.value(node.test)
                 return True in [self.value(node.body), self.value(node.orelse)]
             case ast.Subscript():
-                # Wherever it stands: a container whose elements are asked for.
+                # Anywhere in the expression: a container whose elements are read.
                 self.kind(node)
                 return self.value(node.value)
             case ast.Attribute():
@@ -409,7 +409,7 @@ class Reader:
 
     def _unknown_function(self, node: ast.Call, actives: list[bool]) -> bool:
         self.kind(node.func).tell("function")
-        # Asked whatever the arguments are: it notes the functions that are used as values.
+        # Visited for any arguments: it records the functions that are used as values.
         found = self.value(node.func) or any(actives)
         known = self.known(node)
         for inner in self.whole.escaping():
@@ -666,7 +666,7 @@ class Reader:
             times_it = isinstance(node.op, ast.Mult)
             one = isinstance(part, ast.List | ast.Tuple) and not part.elts[1:]
             if times_it and self.whole.arrays and not one and self.value(times):
-                # No count is differentiated by, but where a list of one element is made so long.
+                # Counts are not differentiated, unless a list of one element is repeated to that length.
                 other.tell("computed")
             found |= other.has("array", "computed") or (times_it and other.has("box"))
         return found
@@ -693,7 +693,7 @@ class Reader:
         if real:
             for each, kind in ((node.left, left), (node.right, right)):
                 kind.tell("real")
-                # Only arrays can be calculated with part by part.
+                # Only arrays support elementwise arithmetic.
                 if isinstance(each, ast.Subscript) and isinstance(each.slice, ast.Slice):
                     self.kind(each.value).tell("array", "number")
         if isinstance(node.op, ast.MatMult):
@@ -739,7 +739,7 @@ class Reader:
                     base.tell("box", "dict")
                     return self._view(view, base)
             if node.func.attr not in METHODS | STILL_METHODS:
-                # One of texts, or of lists.
+                # Of strings, or of lists.
                 return Kind()
             base.tell("array")
             return Kind("number") if node.func.attr in _REDUCING else Kind("number", "array")

@@ -206,7 +206,7 @@ class Sharing(Analysis[Pairs]):
         for pair in self._shared(after):
             known = () if pair & bound else pairs.get(pair, ())
             if pair & bound and pair & bound <= copied.keys():
-                # A name for another name: it has the same aliases as before, and no others.
+                # An alias of another name has the same aliases as before, and no others.
                 sources = frozenset(copied.get(each, each) for each in pair)
                 is_made = sources in pairs or len(sources) < len(pair)
             else:
@@ -214,7 +214,7 @@ class Sharing(Analysis[Pairs]):
             if is_made:
                 known = common(known, (self._reason(node, pair, bound, before, after),))
             if not known:
-                continue  # Names that only one of several ways may have made one.
+                continue  # Names that only one of several paths may have made aliases.
             found[pair] = known
             if not any(each.endswith(GIVEN) for each in pair):
                 self.ever[pair] = common(self.ever.get(pair, ()), known)
@@ -312,7 +312,7 @@ class Sharing(Analysis[Pairs]):
                 return None if self.reader.kind(part).has("array", "box", *CONTAINERS) else number(leaf)
         return None
 
-    # Changes.
+    # Mutations.
 
     def _note(self, point: Point) -> None:
         """Record the mutations at a point."""
@@ -366,7 +366,7 @@ class Sharing(Analysis[Pairs]):
         place = terms.copied(target)
         if isinstance(target, ast.Subscript):
             base = self.reader.kind(target.value)
-            # An array in a list is changed itself; a part of an array is stored like any other.
+            # An array in a list is mutated itself; a slice of an array is stored like any other value.
             if itself and not base.has("array"):
                 self._change(node, target, kind, self._value(state, place), state, pairs, True)
                 if not self.reader.added_to(node):

@@ -23,9 +23,9 @@ _PLACES = frozenset(
     f"numpy.{each}" for each in ("arange", "argsort", "array", "flatnonzero", "ix_", "nonzero")
 )
 HOLDING = frozenset(["list", "tuple", "dict", "reversed", "sorted", "zip", "enumerate", "max", "min"])
-# After a parameter's name: its argument, whatever the name means later.
+# Follows a parameter's name: its argument, whatever the name means later.
 GIVEN = " given"
-# Between a variable and the function whose it is, where it has no name.
+# Separates a variable from its function in places without a name.
 OF = " of "
 
 
@@ -63,7 +63,7 @@ class Sources:
             case ast.DictComp():
                 return self._made(node, node.value)
             case ast.BinOp() if self.reader.kind(node).has("list", "tuple"):
-                # The new list has the elements of both; how often one is repeated is no element.
+                # The new list has the elements of both; the repeat count is not an element.
                 parts = [node.left, node.right]
                 if isinstance(node.op, ast.Mult):
                     parts = [each for each in parts if self.reader.kind(each).has("list", "tuple")]
@@ -177,7 +177,7 @@ class Sources:
         if not dotted and isinstance(node.func, ast.Attribute):
             method, base = node.func.attr, node.func.value
             if method in ("get", "pop", "setdefault", "items", "values", *VIEWS):
-                # What is given where there is no such key comes last.
+                # The default for a missing key comes last.
                 others = node.args[1:] if method in ("get", "pop", "setdefault") else []
                 return self.sources(base) | self._any(others)
             if method == "copy" and self.reader.kind(base).element().container:

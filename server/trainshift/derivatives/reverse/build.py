@@ -21,8 +21,8 @@ from trainshift.python.rewrite import terms
 from trainshift.python.rewrite.origins import origin
 from trainshift.python.syntax.fresh_names import fresh_name
 
-# A run finds another variable that the way back reads, or is one of the last. More than these for each
-# of them go round in circles.
+# Each pass finds another variable that the reverse pass reads, or is one of the last. More passes than this
+# per variable do not terminate.
 RUNS_FOR_A_NAME = 8
 
 
@@ -54,7 +54,7 @@ class Build(Analysis):
         """The kinds of the results of called functions that their pullbacks mutate."""
         return []
 
-    # What functions are called, and what they give back.
+    # The names of the functions, and their results.
 
     def made_name(self, function: Function) -> str:
         """The name of a function's vjp."""
@@ -88,7 +88,7 @@ class Build(Analysis):
 
     def way(self, function: Function, first: str | None = None) -> Ways:
         """Both passes of a function, repeated until the reads of the adjoint pass are known."""
-        # What it assigns of the variables around it, the ways back of the functions around it may read.
+        # The reverse passes of outer functions may read the variables that it assigns.
         kept = function.foreign & set[str]().union(*self._kept_around.values())
         aliases = self.aliases(function)
         # A caller may read the mutated objects: mutations are undone.
@@ -122,11 +122,14 @@ class Build(Analysis):
             inside = aliases.with_names(inside.union(way.pull.lengths, way.pull.handed, *handed))
             if reads <= kept and inside <= contents and way.idle_found == idle:
                 break
-            # A conditional without a way back may get one, once more is kept.
+            # A conditional without a reverse pass may get one once more values are saved.
             kept, contents, idle = kept | reads, contents | inside, way.idle_found
         else:
             node = function.node
-            said = f"{node.name} was gone through {runs} times, and what its way back reads is still unknown"
+            said = (
+                f"{node.name} cannot be analysed: "
+                f"after {runs} passes, the values that its reverse pass reads are still unknown"
+            )
             raise refused_at(node, said)
         del self._kept_around[function]
         if function.parent is not None:
@@ -190,7 +193,7 @@ class Build(Analysis):
             if not way.pull.is_present(name) and not kind.numeric:
                 bar = way.pull.helper("_zeros", terms.name(name))
                 if outermost and name in changed:
-                    # In the structure that the argument has before it is changed.
+                    # In the structure of the argument before its mutation.
                     held = way.pull.bar(name)
                     if held in terms.names_bound([*way.passes.forward, *way.passes.out]):
                         held = function.fresh(held)
@@ -218,7 +221,7 @@ class Build(Analysis):
             container = function.kind(name).container or function.kind(name).has("array")
             carried = not outermost and name in self.signature(function)[1]
             if self._is_begun_late(function, name):
-                # The first pullback of all that add to it finds what the variable is in the end.
+                # The first pullback of those that add to it finds the final value of the variable.
                 starts.append(terms.assign(cell, terms.constant(None)))
                 if name not in way.passes.defined:
                     starts.append(terms.assign(name, terms.constant(None)))
@@ -228,7 +231,7 @@ class Build(Analysis):
                 plain.append(terms.stored(terms.name(cell)))
                 continue
             if container and not function.is_outlived and name not in way.begun:
-                # Only at the end of the way forward it is as long as the way back finds it.
+                # Only at the end of the forward pass does it have the length that the reverse pass needs.
                 way.passes.out.insert(0, terms.assign(cell, way.pull.helper("_cells", terms.name(name))))
                 if name not in way.passes.defined:
                     starts.append(terms.assign(name, terms.constant(None)))
@@ -236,7 +239,7 @@ class Build(Analysis):
                 starts.append(terms.assign(cell, way.pull.helper("_cells", terms.name(name))))
                 continue
             if name in function.params and not function.kind(name).numeric:
-                # Nothing may come to it: it is as long as the argument.
+                # No adjoint may reach it: it is as long as the argument.
                 zero = way.pull.zero(name) if container else way.pull.helper("_zeros", terms.name(name))
                 starts.append(terms.assign(cell, zero))
             elif not outermost or not container:
@@ -276,7 +279,7 @@ class Build(Analysis):
         before: list[ast.stmt] = []
         after: list[ast.stmt] = []
         for name in sorted(aliases.augmented):
-            # The argument itself, if it is an array: the way back may read it as it was.
+            # The argument itself, if it is an array: the reverse pass may read its original value.
             given, held = function.fresh(name), function.fresh(name)
             way.passes.forward.insert(0, terms.assign(given, terms.name(name)))
             way.passes.forward.append(terms.assign(held, terms.name(name)))
@@ -338,7 +341,7 @@ class Build(Analysis):
             self.helpers.add("_copied")
             way.passes.forward.append(terms.assign(value, terms.call("_copied", terms.name(value))))
         if value in terms.names_bound(way.passes.out):
-            # Another value that the name had is put back.
+            # The previous value of the name is restored.
             value = start.fresh(value)
             way.passes.forward.append(terms.assign(value, terms.name(start.result)))
         result = terms.display([terms.name(value), way.bars_back])
@@ -360,7 +363,7 @@ class Build(Analysis):
         """
         start, aliases = self.start, self.aliases(self.start)
         undone = {each for each in way.passes.contents & aliases.changed if start.owner(each) is start}
-        # What no variable may be, or hold a part of, is nobody else's.
+        # An object that no variable may be, or hold a part of, is not shared.
         undone &= aliases.with_names({start.result})
         known = start.value.container or start.value.has("array")
         if known or (self.arrays and aliases.returned & undone):
@@ -454,7 +457,7 @@ class Build(Analysis):
             bar = way.pull.bar(each)
             given = way.given.get(each, bar)
             if (function, each) in self.captured_bars:
-                # Functions inside add to the adjoint, too.
+                # Inner functions also add to the adjoint.
                 given = function.fresh(bar)
                 value: ast.expr = terms.name(given)
                 if function.is_outlived:
@@ -472,7 +475,7 @@ class Build(Analysis):
         ahead = terms.names_bound(way.passes.forward) | set(function.params)
         around, outer = {function}, function.parent
         while outer is not None:
-            # Other variables of the same name are its own.
+            # Other variables of the same name belong to the function itself.
             ahead |= outer.local & function.foreign.union(*(each.foreign for each in self.inside(function)))
             around.add(outer)
             outer = outer.parent

@@ -65,7 +65,7 @@ class Changes:
             asked = bool(active) and (any(map(self.pull.is_present, active)) or self.pull.must(root))
             for name in active if asked else ():
                 if self.pull.boxlike(name):
-                    # In the structure of the value, which the variable has only here.
+                    # In the structure of the value, which only this variable still has.
                     self.pull.start(name)
             for each in backs:
                 each()
@@ -75,7 +75,7 @@ class Changes:
             taken = {each for each in active if self.pull.foreign(each) and (pulls or each in anew)}
             held = {each: terms.name(self.pull.taken_out(each)) for each in sorted(taken)}
             for name in sorted(own - taken):
-                # Later additions are to the adjoint of the value before.
+                # Later additions go to the adjoint of the previous value.
                 if self.pull.is_present(name):
                     held[name] = terms.name(self.function.fresh(self.pull.bar(name)))
                     self.passes.emit(terms.assign(held[name].id, terms.name(self.pull.bar(name))))
@@ -197,7 +197,7 @@ class Changes:
             base, part = self.nodes.reader.kind(target.value), isinstance(target.slice, ast.Slice)
             inner = self.nodes.reader.kind(target).container and not base.has("array")
             if name not in self.passes.contents and (base.has("dict") or part or inner):
-                # There may be a key more than there was, and other lengths.
+                # There may be an additional key, and other lengths.
                 follows = active and self.pull.is_present(name) and not base.has("dict")
                 (self.pull.followed if follows else self.pull.resized).add(name)
             if not active or not self.pull.is_present(name):
@@ -282,7 +282,7 @@ class Changes:
             self.pull.lengths.add(root_of(place) or "")
             known = ast.Compare(terms.copied(place.slice), [ast.In()], [terms.copied(place.value)])
             return ast.IfExp(known, self.pull.helper("_cells", terms.copied(place)), terms.constant(0.0))
-        # What stands there is as long as it was before, only where changes are undone.
+        # Its value has the same length as before only where mutations are undone.
         self.pull.lengths.add(root_of(place) or "")
         return self.pull.helper("_cells", terms.copied(place))
 
@@ -482,7 +482,7 @@ class Changes:
         assert isinstance(popped.func, ast.Attribute)
         kind = self.nodes.reader.kind(popped.func.value)
         if not popped.args or terms.is_number(popped.args[0], -1):
-            # The last one: no dict would have it so.
+            # The last key: no dict keeps it otherwise.
             return True
         return kind.has("list") and not kind.has("dict")
 
@@ -523,7 +523,7 @@ def _taken_away(place: ast.expr, added: ast.Call) -> ast.expr:
         last = ast.BinOp(
             terms.call("len", terms.copied(place)), ast.Sub(), terms.constant(1 - min(number, 0))
         )
-        # In a list that is shorter it was added at an end.
+        # In a shorter list, it was appended at an end.
         end = ("max", terms.constant(0)) if number < 0 else ("min", terms.constant(number))
         at.append(terms.call(*end, last) if number else terms.copied(each))
     return ast.Call(ast.Attribute(terms.copied(place), "pop", ast.Load()), at, [])

@@ -41,10 +41,10 @@ class Pull(Writer):
         self.handed: set[str] = set()
         self.pullbacks: dict[int, str] = {}
         """The names of pullbacks by the identity of the call's node."""
-        # Containers that are as long as they were later, and those whose length has been asked for then.
+        # Containers that are as long as they were later, and those whose length was read in between.
         self.resized: set[str] = set()
         self.lengths: set[str] = set()
-        # Those whose adjoints follow, so that only other names of theirs must ask.
+        # Containers whose adjoints follow, so that only their other names must ask.
         self.followed: set[str] = set()
         self.consumed: set[str] = set()
 
@@ -363,7 +363,7 @@ class Pull(Writer):
 
         groups: dict[str, tuple[ast.expr, bool]] = {}
         for term, wide in found:
-            # Terms of one cotangent have one shape; only these may be summed before they are summed back.
+            # Terms of one cotangent have one shape; only these may be added before they are reduced to it.
             key = source_of(term) if wide else ""
             bar = terms.simplified(term)
             if key in groups:
@@ -634,7 +634,7 @@ class Pull(Writer):
                     )
                     for term, pending in found
                 ]
-        # What was read after the call is gone back through before it.
+        # Values read after the call are processed before it in the reverse pass.
         for name in sorted(undone & set(self.terms) - self.consumed):
             self.add(name, self.total(self.terms.pop(name), terms.name(name)))
 

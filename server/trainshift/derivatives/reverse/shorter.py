@@ -39,7 +39,7 @@ def _one(first: ast.stmt, second: ast.stmt, arrays: bool) -> ast.stmt | None:
             ast.Assign([ast.Subscript() as place], ast.Constant(0.0)),
             ast.AugAssign(ast.Subscript() as again, ast.Add(), value),
         ) if terms.same(terms.copied(place), terms.copied(again)):
-            # An array would become that of the value itself.
+            # An array would become the adjoint of the value itself.
             own = not arrays or isinstance(place.slice, ast.Slice | ast.Tuple)
             if own and not _root(place) & terms.names_read(value):
                 return ast.Assign([place], value)

@@ -37,9 +37,9 @@ class Ways:
         self.idle = idle
         self.idle_found: set[int] = set()
         self.begun: set[str] = set()
-        # What the adjoints that are given at the start are called, where the variables get other values.
+        # Names of the initial adjoints, for variables that get other values.
         self.given: dict[str, str] = {}
-        # The names of places by loop, where the way back through a loop asks for them.
+        # The names of index variables by loop, where the reverse pass of the loop needs them.
         self._places: dict[int, str] = {}
 
     def run(self) -> None:
@@ -171,7 +171,7 @@ class Ways:
 
         def back() -> None:
             if active and direct and self.pull.must(root) and self.pull.asks_for_value(root):
-                # In the structure of the value, which the variable has only here.
+                # In the structure of the value, which only this variable still has.
                 self.pull.start(name)
             for each in backs:
                 each()
@@ -199,7 +199,7 @@ class Ways:
         again = test
         if id(node) not in self.idle and not self._asks_again(node):
             held = self.function.temporary()
-            # A list is not as long any more when it is asked again.
+            # A list no longer has that length when it is read again.
             lasts = not any(self.function.kind(each).changes for each in self.pull.sources(node.test))
             self.passes.hold(held, test if lasts else terms.call("bool", test))
             test = again = terms.name(held)
@@ -247,7 +247,7 @@ class Ways:
     def _zero_if(self, name: str, known: set[str]) -> ast.expr:
         """The adjoint of a variable on which nothing depends, and that may have no value here."""
         if name not in known and self.pull.boxlike(name) and self.function.owner(name) is self.function:
-            # It may have had one in the round before, with elements; else it is None.
+            # It may have had one in the previous iteration, with elements; else it is None.
             self.passes.unset.add(name)
             return self.pull.zero(name)
         return self.pull.zero(name, name in known)
@@ -403,7 +403,7 @@ class Ways:
         """The elements of a loop's iterable that it reached."""
         match source:
             case ast.Call(ast.Name("zip"), [first, *others]):
-                # It ends with the shortest.
+                # The loop ends with the shortest iterable.
                 return terms.call("zip", self._first(first, count), *others)
             case ast.Call(ast.Name("enumerate"), [inner, *start], keywords):
                 return ast.Call(source.func, [self._first(inner, count), *start], keywords)
@@ -431,7 +431,7 @@ class Ways:
         if place:
             self._places[id(node)] = place
         for each in sorted(terms.names_bound([node.target])):
-            # What functions inside add to from here on is of the round before.
+            # From here on, additions by inner functions belong to the previous iteration.
             if self.function.active(each) and self.pull.foreign(each):
                 self.passes.emit(terms.assign(self.pull.bar(each), self.pull.zero(each)))
 
@@ -467,7 +467,8 @@ class Ways:
     def _element_at(self, target: ast.expr, source: ast.expr, index: ast.expr) -> None:
         part = source.slice if isinstance(source, ast.Subscript) else None
         if isinstance(index, ast.UnaryOp) and isinstance(part, ast.Slice) and part.upper is None:
-            # From the last one on, a part that ends where the whole does is found as in the whole.
+            # Counted from the last element, a slice that ends with the whole sequence is found as in the
+            # whole.
             assert isinstance(source, ast.Subscript)
             self._element_at(target, source.value, index)
             return
@@ -492,7 +493,7 @@ class Ways:
         self.passes.maybe.add(node.name)
         made = self.whole.made_function(inner)
         stores = terms.counted([each for each in self.passes.block.statements if simple(each)])[1]
-        # What also has a value from elsewhere has an adjoint there, too.
+        # A name that also has a value from elsewhere has an adjoint there, too.
         here = {each for each in stores if stores[each] == self.passes.counts[1][each]} - set(
             self.function.params
         )

@@ -11,7 +11,7 @@ from trainshift.derivatives.tables.helpers_numpy import HELPERS as OF_NUMPY
 from trainshift.derivatives.tables.helpers_shared import structural
 from trainshift.derivatives.tables.helpers_tensorflow import HELPERS as OF_TENSORFLOW
 
-# Each by its name; where the file knows NumPy, the second text is taken.
+# Helpers by name; where the file imports NumPy, the second text is used.
 _NUMBERS = {
     "_apart": '''
 def _apart(others={}, /, **given):

@@ -35,13 +35,13 @@ class Row:
         return keyword if keyword in self.params else KEYWORDS.get(keyword, keyword)
 
 
-# Parameters that are conditions, counts, places or words, whatever is given to them.
+# Parameters that are conditions, counts, indices or strings, for any argument.
 STILL = frozenset(
     ["test", "shape", "axis", "axes", "keepdims", "dtype", "out", "ord", "mode", "reps", "repeats", "width",
      "parts", "index", "indices", "i", "j", "k", "shift", "num", "perm", "subscripts", "transpose_a",
      "transpose_b", "exclusive", "reverse", "n", "begin", "size", "adjoint", "sign"]
 )  # fmt: skip
-# What the libraries call parameters that the rows call otherwise, where these are given by name.
+# The libraries' keyword names of parameters that the rows name differently.
 KEYWORDS: Mapping[str, str] = {
     **dict.fromkeys(("a_min", "min", "clip_value_min"), "low"),
     **dict.fromkeys(("a_max", "max", "clip_value_max"), "high"),
@@ -81,8 +81,7 @@ OPERATORS: Mapping[str, Row] = {
     )
 }
 
-# Of an exponent that is a literal, of one that is any number, and of arrays; `b` is 0 where 0 ** (b - 1)
-# would raise.
+# For a literal exponent, for any number, and for arrays; `b` is 0 where 0 ** (b - 1) would raise.
 POWER = slope(
     "Pow",
     "a b",
@@ -231,7 +230,7 @@ _EXCEPTIONS = [
     for name, each in vars(builtins).items()
     if isinstance(each, type) and issubclass(each, BaseException)
 ]
-# What never has a derivative: its value is a constant wherever it is moved a little, or no number at all.
+# Functions without a derivative: their value is locally constant, or not a number.
 CONSTANTS = frozenset(
     f"builtins.{each}"
     for each in [

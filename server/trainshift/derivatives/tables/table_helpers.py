@@ -37,7 +37,7 @@ def _products(name: str, params: str, factors: str, **defaults: str) -> Row:
 
 # Functions whose tangent is the same function of the tangents.
 JOINT = frozenset(("_add", "_add_at"))
-# These are constant wherever they are moved a little.
+# Functions that are locally constant.
 CONSTANTS = frozenset(("_apart", "_zeros", "_cells", "_shares", "_held", "_put_right"))
 
 _TURNED = {"transpose_a": "False", "transpose_b": "False"}

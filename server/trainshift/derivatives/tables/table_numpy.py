@@ -381,13 +381,13 @@ ROWS = (
     *_LINALG,
 )
 
-# The methods of arrays that have a row.
+# Array methods that have a row.
 METHODS = frozenset(
     ["sum", "mean", "var", "std", "prod", "max", "min", "cumsum", "trace", "dot", "reshape", "ravel",
      "flatten", "transpose", "swapaxes", "squeeze", "repeat", "clip", "copy", "astype", "take", "item",
      "diagonal"]
 )  # fmt: skip
-# Those that are constant wherever the array is moved a little.
+# Array methods that are locally constant.
 STILL_METHODS = frozenset(["argmax", "argmin", "argsort", "all", "any", "nonzero", "round", "searchsorted"])
 
 CONSTANTS = frozenset(

@@ -51,7 +51,7 @@ def _reduction(name: str) -> str:
     return f"reduce_{name} math.reduce_{name}"
 
 
-# TensorFlow has most of its mathematics under `tf` too.
+# TensorFlow also exports most of its mathematics under `tf`.
 _SHORT = [
     "exp", "sqrt", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh",
     "atanh",

@@ -20,7 +20,7 @@ class Layout:
         self.module = module
         self.lines: list[str] = []
         self.waiting: list[int] = []
-        # Behind which line of the user's the function ends that is printed, each inside the one before it.
+        # For nested functions, outermost first: the user's line after which each printed function ends.
         self.ends = [10**9]
         if origin is not None:
             said = _docstring(origin)

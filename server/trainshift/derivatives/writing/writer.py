@@ -48,10 +48,10 @@ class Writer:
                     call = ast.Call(self.plain(each.func), arguments, self.still(each))
                     new[id(each)] = ast.Subscript(call, terms.constant(0), ast.Load())
                 case ast.Call():
-                    # What is no value, and what is called without derivative, has to do with originals.
+                    # Code that is not a value, and callees without a derivative, use the originals.
                     originals |= {id(part) for part in (each.func, *each.args)}
                 case ast.Attribute():
-                    # What a function has as an attribute belongs to the original.
+                    # An attribute of a function belongs to the original.
                     originals.add(id(each.value))
                 case ast.Name(ctx=ast.Load()):
                     owner = self.function.owner(each.id)

@@ -31,7 +31,7 @@ from trainshift.transforms import TRANSFORMS
 if TYPE_CHECKING:
     from trainshift.engine.versions.runtime import Runtime
 
-# So many programs that a file belongs to are looked at for one that trains.
+# The number of programs containing a file that are searched for one that trains.
 MOST_STARTS = 4
 _WRONG = "the result would be wrong: {}"
 # Restrictions that rules check themselves, and report in their own words.

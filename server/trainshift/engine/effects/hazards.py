@@ -105,7 +105,7 @@ def _of_some(by_start: Mapping[str, Finding], starts: Sequence[str]) -> Finding:
     names = [posixpath.basename(each) for each in having]
     where = f"program of {names[0]}" if len(names) == 1 else f"programs of {', '.join(names)}"
     # Its fix was not tried in the programs that have nothing to fix.
-    return replace(worst, message=f"{worst.message} This is so in the {where}.", fix=None, asks=False)
+    return replace(worst, message=f"{worst.message} It concerns the {where}.", fix=None, asks=False)
 
 
 def _started_elsewhere(
@@ -244,7 +244,7 @@ class _Mending:
         if id(change) not in self._tried:
             if len(self._tried) >= _MOST_TRIED:
                 return None
-            self._tried[id(change)] = Counter({change.rule: 1})  # It brings what is no Python.
+            self._tried[id(change)] = Counter({change.rule: 1})  # The change produces invalid Python.
             try:
                 result = edited(self._program, merge([change]).edits)
             except ValueError:

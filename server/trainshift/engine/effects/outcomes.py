@@ -68,7 +68,8 @@ class Effects:
             for code in outcome.codes:
                 self._by_code.setdefault(code, []).append(outcome)
         self._starts = {code: [each.span.start for each in own] for code, own in self._by_code.items()}
-        # The furthest end up to each outcome: none before one that ends above a place reaches the place.
+        # The furthest end up to each outcome: no earlier outcome reaches a place if it ends above that
+        # place.
         self._ends = {
             code: list(accumulate((each.span.end for each in own), max))
             for code, own in self._by_code.items()

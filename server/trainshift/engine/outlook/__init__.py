@@ -39,8 +39,8 @@ from trainshift.rewriting.tf1.graphs import Graphs
 # Names that distribute a script themselves, or hide its training loop.
 _SERVERS = "parameter servers already distribute this script; remove them first"
 _SPLIT = (
-    "multi_gpu_model divides each batch among the GPUs of one process, and each rank has one GPU; "
-    "take it and its option out, and train the model that it is given"
+    "multi_gpu_model splits each batch over the GPUs of one process, but each rank has one GPU; "
+    "remove it and its option, and train the model passed to it"
 )
 _TOWERS = "each rank has one GPU, /gpu:0; build the model once, on that one"
 _KERAS_OWN = "keras.distribution already places this script's model and data on devices; remove it first"
@@ -65,12 +65,12 @@ _HIDING = ("create_train_op", "optimize_loss")
 # The reason to refuse a loop of a pattern; `{call}` is the called name.
 _REASONS = {
     Pattern.STRATEGY: "tf.distribute already distributes this script; remove the strategy first",
-    Pattern.MINIMIZE: "{call}(...) takes its gradients itself; use a tf.GradientTape and apply_gradients",
+    Pattern.MINIMIZE: "{call}(...) computes its gradients itself; use a tf.GradientTape and apply_gradients",
     Pattern.LIBRARY: "this trains through a library that hides the fit; call the model's own fit instead",
     Pattern.BY_HAND: "the gradients of this tf.GradientTape reach no optimizer.apply_gradients(...); "
     "use one, as weights updated by hand cannot be converted",
 }
-# And where the script does not show that it is one.
+# The reason if the script does not show whether it is one.
 _PERHAPS = {
     Pattern.STRATEGY: (
         "{call}() may belong to a tf.distribute strategy, which already distributes; remove "
@@ -90,7 +90,7 @@ _BARE = "line {line} imports keras, which is Keras 3 beside tf_keras; import it 
 _STATELESS = "stateless_apply"
 _APPLIED = "stateless_apply(...) of an optimizer is not converted; use apply_gradients(zip(grads, weights))"
 _BACKEND = 'Keras runs on {backend} here, and Horovod needs TensorFlow; set KERAS_BACKEND to "tensorflow"'
-_OF_LOOPS = "TL02"  # Its page says which loops can be converted.
+_OF_LOOPS = "TL02"  # Its page lists the loops that can be converted.
 
 
 @dataclass(frozen=True, slots=True)

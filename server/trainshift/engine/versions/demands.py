@@ -47,11 +47,11 @@ PRODUCTS: Mapping[str, str] = {
     ),
     **dict.fromkeys(("keras", "keras-nightly"), KERAS),
     **dict.fromkeys(("paddlepaddle", "paddlepaddle-gpu", "paddlepaddle-xpu", "paddlepaddle-npu"), PADDLE),
-    BACKEND: BACKEND,  # What a variable of the environment sets, as if it were a package.
+    BACKEND: BACKEND,  # Variables of the environment that pin a version, as if they were packages.
 }
 """What each package, by its normalised name (PEP 503), is a distribution of."""
 
-# The interpreters and machines that a supported TensorFlow and Horovod have in common.
+# The interpreters and machines that supported versions of TensorFlow and Horovod share.
 _PYTHONS = tuple(f"3.{minor}.{patch}" for minor in range(9, 14) for patch in (0, 99))
 _MACHINES = ("x86_64", "aarch64")
 
@@ -116,7 +116,7 @@ _PACKAGE_NAME = re.compile(r"^name\s*=\s*[\"']([^\"']+)", re.M)
 _ITEM = re.compile(r"(\s*)-\s+(.*)")
 _CONDA = re.compile(r"(?:[\w.-]+::)?([A-Za-z0-9][\w.-]*)\s*(.*)")
 
-# Where a pyproject.toml holds lists of requirements, and tables in Poetry's syntax.
+# Sections of a pyproject.toml with lists of requirements, and with tables in Poetry's syntax.
 _LISTS = (
     "project.dependencies",
     "project.optional-dependencies.*",
@@ -419,7 +419,7 @@ def _locked_marker(package: Mapping[str, object]) -> str:
 
 def _environment(text: str) -> Iterator[_Entry | _Include]:
     """An environment of conda, as its lists are usually laid out: an item a line."""
-    pip: int | None = None  # How far the heading of pip's list is indented, inside that list.
+    pip: int | None = None  # The indentation of pip's heading inside that list.
     for number, line in enumerate(text.splitlines(), 1):
         item = _ITEM.match(_COMMENT.sub("", line).rstrip())
         if item is None:
@@ -447,7 +447,7 @@ def _variables(text: str) -> Iterator[_Entry]:
             yield _Entry(name, asks, line, lambda asks: iter([""]))
 
 
-# The kinds of files by their names: how they are read, and whether they lock versions.
+# Kinds of files by name: their reader, and whether they lock versions.
 _KINDS: tuple[tuple[str, _Read, bool], ...] = (
     ("pyproject.toml", _pyproject, False),
     ("setup.cfg", _setup_cfg, False),
@@ -473,7 +473,8 @@ _KINDS: tuple[tuple[str, _Read, bool], ...] = (
 NAMES = tuple(pattern for pattern, _, _ in _KINDS)
 """What files are called that declare dependencies, as patterns; the server watches all of them."""
 
-# A folder may hold as many pictures as there are to train on: most names are told apart by their ends.
+# A folder may hold as many images as there are training examples: most names are filtered by their
+# extension.
 _ENDINGS = tuple({pattern[max(pattern.rfind("."), 0) :] for pattern, _, _ in _KINDS})
 
 

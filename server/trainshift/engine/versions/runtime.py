@@ -30,9 +30,9 @@ from trainshift.engine.versions.demands import (
 
 # The first release of each product that is too new.
 _TOO_NEW = {TENSORFLOW: (2, 16), KERAS: (3, 0)}
-# From here on nobody has tried.
+# Versions from here on are untested.
 _UNTRIED = (2, 22)
-# Paddle 3 brought some of the codes of static graphs; no version is too new.
+# Paddle 3 introduced some of the codes of static graphs; no version is too new.
 _LIMITS = {**_TOO_NEW, PADDLE: (3, 0)}
 SUPPORTED = "Horovod 0.28.1 works with TensorFlow 2.12 to 2.15"
 """What Horovod works with."""
@@ -158,7 +158,8 @@ def contradiction(choices: Choices) -> str:
         return ""
     has = KERAS_NAMES[asked.keras]
     return (
-        f"{KERAS_NAMES[choices.keras]} was chosen, and tensorflow {choices.tensorflow}, which has {has}; "
+        f"{KERAS_NAMES[choices.keras]} and tensorflow {choices.tensorflow} were both chosen, "
+        f"but that TensorFlow has {has}; "
         "choose one of the two"
     )
 
@@ -192,7 +193,7 @@ def judge(demands: Iterable[Demand], shown: Shown = str) -> Runtime | None:
         is_paddle2=is_paddle2, is_open=True, problem=problem,
         backend=(backend.asks if backend is not None else "", told),
     )  # fmt: skip
-    # Keras 2 by a package of its own needs no version of TensorFlow that is known.
+    # The package for Keras 2 works without a known version of TensorFlow.
     if legacy is not None and (found is None or found is decided[TENSORFLOW][0] is newer):
         found = newer or legacy
     elif found is None:

@@ -83,7 +83,7 @@ def _lacking(installed: Installed) -> str:
         if line_for(installed.python):
             return "TensorFlow is not installed there. Install it, then Horovod:"
         python = ".".join(map(str, installed.python[:2]))
-        return f"TensorFlow is not installed there, and has no wheel for Python {python}. Take Python 3.11."
+        return f"TensorFlow is not installed there, and has no wheel for Python {python}. Use Python 3.11."
     if release(version) < LINES[0].first:
         return f"TensorFlow {version} is too old: converted scripts need {_SUPPORTED}."
     if installed.tensorflow_problem:
@@ -117,7 +117,7 @@ def _notes(installed: Installed) -> Iterator[str]:
             yield f"tf.keras is Keras 2 there (tf_keras {installed.tf_keras}): TF_USE_LEGACY_KERAS is set."
         else:
             yield (
-                "tf.keras is Keras 3 there: convert for it by `--keras 3`, if nothing else asks for it. "
+                "tf.keras is Keras 3 there: convert with `--keras 3`, unless the project chooses one itself. "
                 f"Estimators need TensorFlow {LINES[0].choice}."
             )
     if backend != "tensorflow":

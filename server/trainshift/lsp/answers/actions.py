@@ -104,7 +104,7 @@ def menu(state: State, wanted: Wanted, client: Client) -> list[types.CodeAction]
     if first is not None and client.has_preferred:
         first.is_preferred = True
     found += [*_of_versions(state, wanted, near), *_of_fixes(state, wanted, client, near)]
-    # A client that lists all kinds need not show the same twice.
+    # A client that lists all kinds does not show the same action twice.
     if not whole or wanted.only is not None:
         kind = CONVERT_NOTEBOOK if state.paper.is_notebook else CONVERT_FILE
         found += _of_file(state, wanted, client, kind)
@@ -140,7 +140,7 @@ def _of_fixes(
     for diagnostic in near:
         if diagnostic.fix is not None:
             action = _action("fix", diagnostic.fix.title, _QUICK, state, wanted, diagnostic)
-            # Of all fixes, only that of a comment cannot change what the script does.
+            # Of all fixes, only one in a comment cannot change what the script does.
             if diagnostic.code == UNUSED_SUPPRESSION.code and client.has_preferred:
                 action.is_preferred = True
             yield action
@@ -179,7 +179,7 @@ def _of_statements(state: State, wanted: Wanted, client: Client) -> Iterator[typ
     if chosen:
         statements = len({target for target, _ in chosen})
         title = _title([each for _, each in chosen]) if statements == 1 else f"{statements} statements"
-        # Asked for hints that it shows, a client that lists all kinds need not show the same twice.
+        # A client that lists all kinds does not show the same action twice, even if it asks for hints.
         lines = state.paper.source
         is_on_hint = lines.line_of(chosen[0][0].start) == lines.line_of(wanted.span.start)
         kinds = [_QUICK] if wanted.is_hinted or is_on_hint or wanted.names(_QUICK) else []
@@ -289,7 +289,7 @@ def _meets(one: Span, other: Span) -> bool:
     return one.start <= other.end and other.start <= one.end
 
 
-# What is behind a line of it
+# The contents behind a line of it
 
 
 IN_A_PROGRAM = ("statement", "file")
@@ -309,7 +309,7 @@ async def carried_out(session: Session, program: OpenProgram, data: dict[str, An
         return await _all_fixed(session, program, data["code"])
     if data["do"] != "fix":
         raise ValueError(f"unknown action {data['do']!r}")
-    # Findings at once are of the changed statements alone, and what fixes them may be anywhere.
+    # Immediate findings cover only the changed statements, and their fixes may be anywhere.
     by_itself = data["code"] not in _OWN
     state = await session.known(program, lambda state: state.is_full or by_itself)
     report = state.report if state.is_full else await session.alone(program, data["code"])

@@ -170,7 +170,7 @@ class Derivatives:
         action = types.CodeAction(f"Trainshift: {title}", kind=KINDS[wish.mode])
         reason = _reason(paper, known) if known is not None else ""
         if reason:
-            # An action that is always refused is not worth a line of every menu.
+            # An action that is always refused should not clutter every menu.
             if not self._session.client.has_disabled or title == _AGAIN:
                 return None
             action.disabled = types.CodeActionDisabled(reason)
@@ -197,7 +197,7 @@ class Derivatives:
         assert code is not None, "only Python can be differentiated"
         return plain_edit(_homes(code, paper, derived), self._session.client)
 
-    # What a comment tells
+    # The contents of a comment
 
     async def hover(self, program: OpenProgram, paper: Paper, offset: int) -> str:
         """The text about the comment of a made function at an offset; empty elsewhere."""
@@ -346,7 +346,7 @@ def _wish_of(code: Code | None, part: Part, given: dict[str, Any]) -> Wish | Non
     return Wish(str(function), mode, None if wrt is None else tuple(wrt), name) if function else None
 
 
-# What is said of an outcome
+# The text for an outcome
 
 
 def _to_be_made(paper: Paper, outcome: Outcome) -> Derived:

@@ -16,7 +16,7 @@ from trainshift.python.source.edit import Change, Edit, apply, merge
 from trainshift.python.source.source import Source, Span
 
 _MOST_LINES, _MOST_AROUND = 14, 2
-# To break lines takes time by the length of the file, for which nobody who hovers should wait.
+# Breaking lines takes time proportional to the file, which would delay a hover.
 _MOST_FINISHED = 100_000
 _GAP = "  …"
 
@@ -89,14 +89,14 @@ def _compared(source: Source, edits: Sequence[Edit], start: int) -> list[str]:
     lines = Span(source.line_start(start), source.line_end(edits[-1].end))
     before = source.text[lines.start : lines.end]
     after = apply(before, tuple(edit.moved(-lines.start) for edit in edits))
-    # Both are as far to the left as they can be together.
+    # Both are as far left as they can be together.
     old, new = before.splitlines(), after.splitlines()
     text = dedent("\n".join([*old, *new])).splitlines()
     compared = [f"{line[0]} {line[2:]}".rstrip() for line in ndiff(text[: len(old)], text[len(old) :])]
     shown: list[str] = []
     for is_same, found in groupby((line for line in compared if line[:1] != "?"), _is_same):
         group = [*found]
-        # Of unchanged code, the first line shows the place.
+        # For unchanged code, the first line shows the place.
         long = is_same and len(group) > _MOST_AROUND
         shown += (
             [group[0], _GAP] if long else group if is_same else sorted(group, key=lambda line: line[0] != "-")

@@ -27,7 +27,7 @@ _KERAS = ("tensorflow", "keras", "tf_keras")
 # The reason for each line that Trainshift writes, by the last part of the Horovod name.
 _REASONS = {
     "init": ("HV01", "Horovod starts here: this process learns its rank and how many others there are."),
-    "local_rank": ("HV01", "Each process of a machine takes the GPU that has the number of its local rank."),
+    "local_rank": ("HV01", "Each process takes the GPU whose number is its local rank."),
     "size": ("HV02", "The number of processes: a step with averaged gradients covers that many batches."),
     "rank": (
         "HV07",
@@ -41,15 +41,15 @@ _REASONS = {
         "HV03",
         "The optimizer averages its gradients over all ranks before it applies them.",
     ),
-    "broadcast_variables": ("HV05", "All ranks go on from the values that rank 0 has."),
-    "broadcast_global_variables": ("HV13", "All ranks go on from the values that rank 0 has."),
-    "broadcast_object": ("HV05", "All ranks go on with the values of rank 0."),
-    "BroadcastGlobalVariablesCallback": ("HV09", "All ranks begin with the weights that rank 0 has."),
+    "broadcast_variables": ("HV05", "All ranks continue with the values of rank 0."),
+    "broadcast_global_variables": ("HV13", "All ranks continue with the values of rank 0."),
+    "broadcast_object": ("HV05", "All ranks continue with the values of rank 0."),
+    "BroadcastGlobalVariablesCallback": ("HV09", "All ranks start from the weights of rank 0."),
     "MetricAverageCallback": (
         "HV09",
         "The metrics of an epoch are averaged over all ranks, so that all of them stop together.",
     ),
-    "BroadcastGlobalVariablesHook": ("HV12", "All ranks begin with the weights that rank 0 has."),
+    "BroadcastGlobalVariablesHook": ("HV12", "All ranks start from the weights of rank 0."),
     "allreduce": ("HV05", "The value is averaged over all ranks."),
 }
 

@@ -25,7 +25,7 @@ def lenses(state: State, uri: str) -> Iterator[types.CodeLens]:
         if part.uri == uri:
             place = types.Position(*part.places(span)[0])
             where = types.Range(place, place)
-            # A click converts, or tells why not.
+            # A click converts, or explains why it cannot.
             convert = types.Command(f"{name} loop · {doing}", CONVERT, reason, [{"uri": uri}])
             yield types.CodeLens(where, convert)
             if home is not None:

@@ -44,7 +44,7 @@ class Places:
         self._analysis: Analysis | None = whole.analysis if whole is not None else None
         self._opened = opened
         encoding = state.paper.parts[0].encoding if state.paper.parts else ""
-        # Editors keep a byte order mark out of the text that they open.
+        # Editors strip a byte order mark from the text.
         self._parts = {
             path: opened.get(path) or Part(uri_of(path), None, source.text, encoding)
             for path, source in self.sources.items()
@@ -68,7 +68,7 @@ class Places:
         script, start = self._analysis.file_at(edit.start)
         inside = edit.moved(start - edit.start)
         if script.path not in self._opened:
-            # The line ends of a file are the editor's business: Emacs would write a carriage return twice.
+            # The editor handles the line endings of a file: Emacs would write the carriage return twice.
             inside = replace(inside, text=_LINE_END.sub("\n", edit.text))
         return self._parts[script.path], inside
 
@@ -101,7 +101,7 @@ class Places:
         if conversion.position is None:
             return None
         note = Note(conversion.code, *conversion.position, conversion.reason, path=conversion.path)
-        # Nobody has analysed a text that is broken.
+        # There is no analysis of a text that does not parse.
         paper = self._broken or self.paper
         path = note.path or self._start
         if paper is None and path not in self.sources:

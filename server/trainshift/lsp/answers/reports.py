@@ -77,7 +77,7 @@ class Reports:
         except Outdated:
             raise ServerCancelled(data={"retriggerRequest": True}) from None
         if program.state is not None and program.state.paper is state.paper:
-            state = program.state  # More may have become known since the answer was ready.
+            state = program.state  # More may have become known since the answer was computed.
         items = diagnostics.items_of(state, program.rules)
         program.answered = items
         return _report(items.get(uri, []), params.previous_result_id)

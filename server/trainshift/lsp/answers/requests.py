@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _ACTIONS = {"do", "uri", "version", "round", "span", "code"}
 _SINCE = "the document or a file of its program has changed; ask for the actions again"
-_NO_EDITS = "the editor applies no edits of a command"
+_NO_EDITS = "the editor does not support edits by a command"
 _CHANGED = "the document or a file of its program has changed meanwhile"
 
 
@@ -133,7 +133,7 @@ class Answers:
     async def _in_its_program(self, program: OpenProgram) -> State:
         """A state with an outline, which may be of the version before, of the programs it belongs to."""
         if program.surveyed < 0:
-            # A document's own diagnostics come first, however many files are around it.
+            # A document's own diagnostics come first, regardless of the number of files around it.
             await self._or_modified(program, lambda state: state.is_full)
             await self._surveyed(program)
         return await self._or_modified(
@@ -286,7 +286,7 @@ class Answers:
         program = self._session.program_of(params.text_document.uri)
         if program is None or not has_signs(program.paper.text):
             return None
-        # While somebody types, nothing is read for this.
+        # While the user types, nothing is read for this.
         state = await self._or_modified(program, lambda state: state.is_full)
         part = state.paper.part_of(params.text_document.uri)
         if part is None or not program.rules.enable or not program.rules.static_hints:
@@ -414,7 +414,7 @@ class Answers:
             return made
         told = await self._of_static_word(program, params.text_document.uri, place)
         found = None
-        # The purpose of a Horovod name is known last.
+        # The purpose of a Horovod name is determined last.
         for is_enough in (lambda state: True, lambda state: state.is_settled):
             state = await self._or_modified(program, is_enough)
             part = state.paper.part_of(params.text_document.uri)

@@ -42,7 +42,7 @@ _MOMENT = 0.1
 _DEFECT = "this is a defect of Trainshift; please report it with the function and the server's log"
 _MODES = {
     Mode.FULL: "All of it becomes a graph",
-    Mode.SOT: "What cannot be compiled runs as Python, until it is saved: then all of it becomes a graph",
+    Mode.SOT: "Code that cannot be compiled runs as Python until it is saved; then all becomes a graph",
     Mode.OPEN: "Nothing in the workspace makes it static; it becomes a graph once it is exported",
 }
 _MADE = {
@@ -205,7 +205,7 @@ class Statics:
         except Exception:
             log.exception("the static functions could not be read")
             return []
-        # The whole file is for whom asks for it by name, or for all there is.
+        # The whole file is converted for a request by name, or for a client that lists all actions.
         wishes = [each for each in found if wanted.wants(each[1])]
         with contextlib.suppress(asyncio.TimeoutError, Outdated):
             work = self._ask(program, lambda: [reading.reason(wish) for _, _, wish in wishes])

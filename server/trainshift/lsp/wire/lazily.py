@@ -47,7 +47,7 @@ def load() -> None:
         cls.__init__ = _first_instance
         return cls
 
-    importlib.import_module("cattrs")  # It has classes of its own, which it needs at once.
+    importlib.import_module("cattrs")  # It has classes of its own that it needs at once.
     setattr(attrs, "define", put_off)  # noqa: B010
     try:
         importlib.import_module("lsprotocol.types")

@@ -37,7 +37,7 @@ class ClientLog(logging.Handler):
         traces = self._protocol.trace != types.TraceValue.Off
         if self.loop is None or (record.levelno < logging.WARNING and not traces):
             return
-        if not record.name.startswith("trainshift"):  # Libraries say at length what the server says shortly.
+        if not record.name.startswith("trainshift"):  # Libraries log at length what the server logs briefly.
             return
         kind = next((_KINDS[level] for level in _KINDS if record.levelno >= level), types.MessageType.Log)
         params = types.LogMessageParams(kind, self.format(record))

@@ -67,10 +67,10 @@ class Protocol(LanguageServerProtocol):
         """A message as an object; None for one that cannot be read, which is answered here."""
         if "jsonrpc" not in data:
             return data
-        if "method" in data:  # To pygls, only its own messages may do without parameters.
+        if "method" in data:  # For pygls, only its own messages may lack parameters.
             data = {"params": None, **data}
         if data.get("method") == types.INITIALIZE and "id" in data:
-            # Its capabilities are read as plain JSON: no client is turned away for a new one.
+            # Its capabilities are read as plain JSON: no client is refused because of an unknown one.
             return _Initialize(data["id"], data.get("params") or {})
         try:
             return super().structure_message(data)
@@ -123,7 +123,7 @@ class Protocol(LanguageServerProtocol):
     def receive(self, data: Any) -> None:
         """Handle one message that came as plain JSON; whatever it is, nothing is raised but SystemExit."""
         if not isinstance(data, dict) or not isinstance(data.get("id", 0), (int, str)):
-            return  # What cannot be answered is none.
+            return  # A request without an answer gets none.
         try:
             edit = _edit(data) if self.is_initialized and not self._shutdown else None
             if edit is not None:

@@ -11,7 +11,7 @@ _CHUNK = 1 << 16
 _MOST_AT_ONCE = 1 << 20
 _LONGEST_HEADER = 1 << 13
 _LONGEST_BODY = 1 << 30
-# Text before it in a header may be the rest of a message that was longer than stated.
+# The text before it in a header may be the rest of a message that was longer than stated.
 _LENGTH = re.compile(rb"(?i).*content-length[ \t]*:[ \t]*([0-9]{1,19})[ \t]*(?:\r\n|\Z)", re.DOTALL)
 
 

@@ -17,7 +17,7 @@ def path_of(uri: str) -> str:
     if parts.scheme != "file" or "\0" in unquote(parts.path):
         return ""
     path = unquote(parts.path)
-    if os.name == "nt":  # A drive stands behind the first slash.
+    if os.name == "nt":  # A drive follows the first slash.
         path = path.lstrip("/")
     if parts.netloc not in ("", "localhost"):
         path = f"//{parts.netloc}{path}"

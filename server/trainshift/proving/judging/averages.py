@@ -12,12 +12,12 @@ from trainshift.proving.observed.record import Record
 
 # The tolerance for the direction: gradients may be compressed to half precision.
 SLACK = 0.02
-# What is kept besides the last gradients that were taken before a step: all of them together, and others.
+# The gradients kept besides the last ones before a step: all of them together, and others.
 SUM = "sum"
 MORE = (SUM, *"123")
-# By more a script scales losses, in steps of its own.
+# A larger factor is the scaling of losses, in steps of the script's own.
 MOST_FACTOR = 256.0
-# How far first losses may be off a share of the original's, on other data, and of how many steps they are.
+# The tolerance for the ratio of first losses on other data, and the number of steps to compare.
 LOSS_SLACK, FIRST_LOSSES = 0.3, 3
 
 
@@ -84,7 +84,7 @@ def averaging(number: int, seen: Seen) -> Result:
     ):
         near = [factor for factor in found if abs(factor - expected) <= SLACK * expected]
         others = [factor for factor in found if factor not in near]
-        # A sum that began, or ended, within the run is one.
+        # A sum that began, or ended, within the run.
         summed = kind is Averaging.SUMMED and len(near) > 1 and all(abs(each - 1) <= SLACK for each in others)
         if near and (not others or summed):
             return Result(kind, len(near), float(numpy.median(near)))

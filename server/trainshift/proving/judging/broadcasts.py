@@ -57,14 +57,14 @@ def without_made_equal(record: Record, records: Sequence[Record]) -> Record:
         same = [each.optimizers[number] for each in records if number < len(each.optimizers)]
         after = [each.weights[record.steps_per_execution : record.steps_per_execution + 1] for each in same]
         equal = all(after) and all(each == after[0] for each in after)
-        # Values that were broadcast otherwise are told by those with which the variables were made.
+        # Values that were broadcast in another way are recognized by the initial values of the variables.
         is_set = "broadcast" in record.collectives
         began = apart(optimizer, [each.born if is_set else each.initial for each in same])
         missing, slots = optimizer.unbroadcast_variables, optimizer.unbroadcast_slots
         is_given = optimizer.given
         if is_set and not began.isdisjoint(missing):
             is_given = apart(optimizer, [each.initial for each in same]).isdisjoint(missing)
-        # What made those equal that began apart was given the others too, zeros on every rank.
+        # A call that made different values equal also received the others, which are zero on every rank.
         if (equal or is_given) and not began.isdisjoint(missing):
             missing = []
         if equal and began and not any(each.broadcasts for each in records):

@@ -16,9 +16,9 @@ from trainshift.proving.judging.averages import SLACK, Fit, constant, fits
 from trainshift.proving.judging.seen import Seen
 from trainshift.proving.observed.record import OptimizerRecord, Record, Run
 
-# Rates are measured, and told to so many digits.
+# Rates are measured, and reported to this many digits.
 DIGITS = 3
-# A fit that is better by less is so by rounding.
+# A fit whose gain is smaller than this improves by rounding only.
 ROUNDING = 1e-4
 
 
@@ -39,7 +39,7 @@ def with_steps(number: int, seen: Seen) -> Seen:
     told = [[fit for fit, _ in steps] for steps in ranks]
     kinds = {fit.kind if fit else None for fit in (*theirs, *(fit for steps in told for fit in steps))}
     has_rates = len(kinds) == 1 and None not in kinds and all([theirs, *told])
-    # Of a sum it is not known, but by its rate, what a script makes of it besides.
+    # Beyond its rate, the script's use of a sum is unknown.
     manners = {how for record in seen.records for how in record.reduced}
     ratio = constant(
         [new.factor / old.factor for steps in told for new, old in zip(steps, theirs) if new and old]

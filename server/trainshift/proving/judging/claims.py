@@ -45,10 +45,10 @@ SET_ON_ALL = (
 )
 AWAIT = "Let all ranks wait until one has written"
 DOWNLOAD = (
-    "Let rank 0 download first, and the others wait: hvd.broadcast(0, root_rank=0) below "
-    "its download, and then the same line on every rank."
+    "Let rank 0 download first: run the line on rank 0, "
+    "then hvd.broadcast(0, root_rank=0) on all ranks, then the line on every rank."
 )
-BY_HAND = "Gradients are taken, but no optimizer was seen to set variables by them, nor the script itself."
+BY_HAND = "Gradients are computed, but neither an optimizer nor the script was seen to apply them."
 UNTOLD = (
     "The script sets weights itself, and how it uses the gradients, such as momentum, "
     "could not be determined."
@@ -130,7 +130,7 @@ def ends(seen: Seen) -> Found:
         if metrics := sentences(judge.metrics_differ(seen.records[0], record, rank)):
             found.fails += metrics
             found.do, found.code = (
-                "Average what decides: hvd.callbacks.MetricAverageCallback() on all ranks.",
+                "Average the metric that decides: add hvd.callbacks.MetricAverageCallback() on all ranks.",
                 "HV09",
             )
     if not any(record.stopped for record in seen.records):
@@ -138,7 +138,7 @@ def ends(seen: Seen) -> Found:
         return found
     trained = f"All {seen.size} ranks took {seen.steps} steps, and none waited for another."
     rest = "was not run" if seen.is_left else "was run to its end"
-    found.says = f"{trained} What the script does after its training {rest}."
+    found.says = f"{trained} The code after the training {rest}."
     found.unseen = (not joins(seen) and uneven(seen.records)) or stopped_badly(seen)
     return found
 
@@ -161,7 +161,8 @@ def stopped_badly(seen: Seen) -> str:
             alone = "does so, too" if seen.before.error_after else "does not" if seen.before.finished else ""
             return (
                 f"After its training was ended, rank {rank} stopped with an error: {why}. "
-                f"{f'One process {alone}. ' * bool(alone)}See with --steps 0 whether it does so at the end."
+                f"{f'One process {alone}. ' * bool(alone)}"
+                "Run with --steps 0 to see whether it also fails at the end."
             )
     return ""
 
@@ -182,7 +183,7 @@ def weights(seen: Seen) -> Found:
         faults = faults if apart else []
     found.fails = sentences(faults)
     if faults:
-        found.fails += [f"They are apart from step {apart} on."] if apart else []
+        found.fails += [f"They differ from step {apart} on."] if apart else []
         if [*judge.rates_differ(seen.records)]:
             found.do, found.code = "Give all ranks the same learning rate at each step.", "HV09"
         elif is_set_otherwise(seen):
@@ -302,7 +303,7 @@ def averaged(seen: Seen) -> Found:
     found.says = (
         f"In {counted(sum(compared), 'step')} each rank's {what} the mean over the ranks."
         if compared
-        else f"Horovod averaged, and in all {seen.steps} steps every rank's optimizer got the same."
+        else f"Horovod averaged, and in all {seen.steps} steps every rank's optimizer got the same gradients."
     )
     return found
 
@@ -346,7 +347,7 @@ def data(seen: Seen) -> Found:
         return found
     if len(records) < seen.size or seen.original.record is None or seen.steps < FEWEST_STEPS:
         found.unseen = (
-            few_steps(seen) if seen.steps < FEWEST_STEPS else "The data of the ranks could not be seen."
+            few_steps(seen) if seen.steps < FEWEST_STEPS else "The data of the ranks could not be observed."
         )
         return found
     if joins(seen) and any(each != counts[0] for each in counts):
@@ -366,7 +367,7 @@ def data(seen: Seen) -> Found:
 def output(seen: Seen) -> Found:
     """Check the output and the files of each rank, and name the lines that write them."""
     found = Found()
-    # The standard error of a process that could not be finished tells why.
+    # The standard error of a process that could not be finished shows the reason.
     ranks = [replace(run, native="", stderr="") if is_failed(run) else run for run in seen.ranks]
     faults = [*judge.printed(seen.original, ranks), *judge.wrote(seen.original, ranks)]
     if seen.is_cut or not seen.before.optimizers or any(map(is_failed, seen.ranks)):
@@ -385,12 +386,9 @@ def output(seen: Seen) -> Found:
     if not lines and not files and not elsewhere:
         found.unseen = silence(seen)
     elif any(map(is_failed, seen.ranks)):
-        found.unseen = "A rank ended before all was run that prints or writes."
+        found.unseen = "A rank ended before all code that prints or writes had run."
     elif seen.is_left:
-        found.unseen = (
-            "The code after the steps was not run, so what it prints and writes was not seen: see "
-            "with --steps 0."
-        )
+        found.unseen = "The code after these steps was not run, so its output is unknown: run with --steps 0."
     printed, wrote = counted(lines, "line"), counted(files + elsewhere, "file")
     rank_0 = f"In {counted(seen.steps, 'step')} rank 0" if seen.is_cut else "Rank 0"
     found.says = f"{rank_0} printed {printed} and wrote {wrote}, the others nothing."
@@ -403,7 +401,7 @@ def _what_quietens(seen: Seen, faults: list[str]) -> str:
     if printed and all(what.startswith(_KERAS_DOWNLOADS) for what in printed):
         return DOWNLOAD
     if faults and all("wrote to sys.stderr" in fault for fault in faults):
-        return "Log on rank 0 only: put what logs, or turns logging on, under: if hvd.rank() == 0:"
+        return "Log on rank 0 only: put the logging, or the line that turns it on, under: if hvd.rank() == 0:"
     return "Put it under: if hvd.rank() == 0:"
 
 
@@ -426,7 +424,9 @@ def by_host(seen: Seen) -> dict[str, list[Record]]:
 
 def gpu(seen: Seen) -> Found:
     """Check the devices that each rank asked for."""
-    found = Found(do="Show each rank one GPU: the one of hvd.local_rank().", code="HV01")
+    found = Found(
+        do="Make one GPU visible to each rank: the one with the number hvd.local_rank().", code="HV01"
+    )
     for host, records in by_host(seen).items():
         told = sentences(judge.gpus_shared(records))
         found.fails += [f"Of the ranks on {host}, counted there: {each}" if host else each for each in told]
@@ -465,7 +465,9 @@ def worth(seen: Seen) -> Found:
     elif seen.gpus < seen.size:
         found.unseen = f"{told} Here all ranks share the cores of one machine; time it on your GPUs."
     elif ratio > seen.size:
-        found.unseen = f"{told} That is more than {seen.size} ranks can give: the two were not timed alike."
+        found.unseen = (
+            f"{told} That is more than {seen.size} ranks can gain: the two runs are not comparable."
+        )
     elif ratio <= 1:
         found.fails.append(told)
     return found

@@ -11,9 +11,9 @@ from statistics import median
 from trainshift.proving.observed.record import Column, Record, Run
 
 Batch = list[str]
-# Which part of the ranks' rows the original has seen, too, where it went through all, or was stopped.
+# The share of the ranks' rows that the original has seen, whether it read all of them or was stopped.
 MOST, LEAST = 0.5, 0.1
-# Batches whose sizes differ by less are of one size, the last of an epoch aside.
+# Batches whose sizes differ by less than this have one size, except for the last of an epoch.
 ALIKE = 1.5
 
 
@@ -27,7 +27,7 @@ def judge_data(original: Run, ranks: Sequence[Run]) -> list[str]:
         return []
     walks = [walk for look in looks(before) if (walk := walk_of(look, before, records))]
     if not walks:
-        return ["data-not-seen: no batch of the original has elements by which the ranks' data could be told"]
+        return ["data-not-seen: no batch of the original has elements that identify the ranks' data"]
     return [fault for walk in walks for fault in faults_of(walk)] + [*evaluation(before, records)]
 
 
@@ -87,7 +87,7 @@ def walk_of(kind: tuple[str, ...], before: Record, records: Sequence[Record]) ->
     if not theirs or not all(ours):
         return None
     rows = [columns for own in ours for columns in own]
-    # An original that was stopped has not seen all.
+    # An original that was stopped has not seen all data.
     least = LEAST if before.stopped else MOST
     places = [place for place in range(len(kind)) if is_data(place, theirs, rows, least)]
     places = [place for place in places if len(theirs[0][place][1]) == len(theirs[0][places[0]][1])]
@@ -151,7 +151,7 @@ def faults_of(walk: Walk) -> Iterator[str]:
     elements = len(sizes)
     if elements < 3 * walk.slack:
         yield f"proof-is-vacuous: {elements} elements are too few for {size} ranks to be told apart"
-    # Where training ends within an epoch, its steps do not tell how many each epoch of a rank has.
+    # If training ends within an epoch, its steps do not show the length of a rank's epoch.
     share = longest * walk.finer / size
     lengths = (steps[0] / (total / longest), math.floor(share), math.ceil(share))
     yield from min((list(contents(walk, length)) for length in lengths), key=len)
@@ -162,7 +162,7 @@ def contents(walk: Walk, steps: float) -> Iterator[str]:
     known = {element for epoch in walk.epochs for batch in epoch for element in batch}
     strange = {element for own in walk.ranks for batch in own for element in batch} - known
     if len(strange) > walk.slack:
-        yield f"data-unknown: the ranks saw {len(strange)} elements that the original had not"
+        yield f"data-unknown: the ranks saw {len(strange)} elements that the original did not have"
     several: Counter[str] = Counter()
     for epoch in walk.epochs:
         several |= Counter(element for batch in epoch for element in batch)

@@ -11,7 +11,7 @@ from itertools import combinations, pairwise
 from trainshift.proving.judging.data import Walk, batches, in_epochs, look, looks
 from trainshift.proving.observed.record import Column, Record
 
-# The part of a rank's rows that the original must have drawn too, to count as the same data.
+# The share of a rank's rows that the original must also have drawn for the data to count as the same.
 SEEN = 0.05
 # The number of standard deviations above the expectation that is not chance.
 DEVIATIONS = 5.0

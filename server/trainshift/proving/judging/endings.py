@@ -7,19 +7,21 @@ from collections.abc import Collection, Sequence
 
 from trainshift.proving.observed.record import Run
 
-MEND = "Fix what ended it; the ranks that were still waiting for it were ended, too."
-OUTSIDE = "Name the file by its whole path: processes run in copies of the folder that prove is started in."
+MEND = "Fix the error that ended it; the ranks that were still waiting for it were ended, too."
+OUTSIDE = (
+    "Give the absolute path of the file: processes run in copies of the folder in which prove was started."
+)
 ARGUMENTS = "Give the arguments of the script after --: trainshift prove SCRIPT -- ARGUMENTS."
 XLA = "Set model.jit_compile = False: on GPUs Keras 3 compiles by XLA, which does not support Horovod."
 # The line of a traceback that names the error.
 ERROR = re.compile(r"[\w.]*(?:Error|Exception|Exit|Interrupt|Warning)\b")
-# What comes below it and says nothing of it: lines of a stack, and the names of nodes.
+# Uninformative lines below it: stack lines and node names.
 NOT_SAID = re.compile(r'File "|\[\[|\d+ (root|successful|derived)|.*most recent call last')
 # The message of Python before the stack of a crash.
 CRASH = "Fatal Python error:"
-# An error is told by so many last lines of what was said.
+# The number of last lines that describe an error.
 MOST_LINES = 4
-# A line of a traceback, or of a stack, that is the script's own.
+# A line of a traceback, or of a stack, in the script itself.
 OWN_LINE = re.compile(r'\s*File "[^"]*/rank\d+/(?:work|here)/')
 
 
@@ -79,7 +81,7 @@ def reason(run: Run) -> str:
     error = (run.record.error if run.record else "") or run.stderr or run.log.partition(CRASH)[0]
     lines = [line.strip() for line in error.strip().splitlines() if line.strip()]
     last = next((at for at in range(len(lines) - 1, -1, -1) if ERROR.match(lines[at])), len(lines) - 1)
-    # TensorFlow says what was wrong below where its graph comes from.
+    # TensorFlow prints the error below the place where its graph was made.
     more = (
         [line for line in lines[last + 1 :] if not NOT_SAID.match(line)]
         if lines and lines[last][-1] == ":"
@@ -98,7 +100,7 @@ def unawaited(failed: Run, ranks: Sequence[Run]) -> str:
     for run in ranks:
         for file in run.files if run is not failed else ():
             name = file.partition("/")[2]
-            # A checkpoint is called by what its files have in common.
+            # A checkpoint is named by the common prefix of its files.
             known: str = name.removesuffix(".index")
             named = re.search(rf"(?<![\w.-]){re.escape(known)}(?!\.?[\w-])", said)
             if known and named and file not in failed.files:

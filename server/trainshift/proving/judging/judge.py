@@ -12,7 +12,7 @@ from trainshift.proving.judging.seen import counted
 from trainshift.proving.observed.record import OptimizerRecord, Record, Run
 
 TOLERANCE = 1e-6
-# The same for rates that are measured by the changes of steps.
+# The tolerance for rates that are measured by the changes of steps.
 MEASURED = 0.02
 # The tolerance for a divided schedule, relative to its steps: counts are rounded.
 DRIFT = 0.05
@@ -127,7 +127,7 @@ def rates_not_scaled(before: Record, records: Sequence[Record]) -> Iterator[str]
                 break
             theirs, ours = sampled(old), sampled(new)
             fault = wrong_samples(theirs, ours, size, pace)
-            if fault and before.stops:  # The number of steps does not tell whether they are divided.
+            if fault and before.stops:  # The number of steps does not show whether they are divided.
                 fault = wrong_samples(theirs, ours, size, size)
             if fault:
                 yield (
@@ -169,7 +169,7 @@ def wrong_rates(old: OptimizerRecord, new: OptimizerRecord, size: int, pace: int
         pace = size
     if pace == 1:
         return "" if as_before else "rate-not-scaled"
-    # A rate that changes with the epoch keeps the pace of these, whose steps are rounded.
+    # A rate that changes with the epoch follows its rounded steps.
     paces = (pace, old.steps / new.steps) if new.steps and not by_metric else (pace,)
     later = {step: rate * size for step, rate in sampled(old).items() if step >= old.steps}
     if keeps_pace(dict(enumerate(expected)) | later, dict(enumerate(new.rates)), paces, slack):
@@ -200,7 +200,7 @@ def keeps_pace(
             continue
         near = known[max(bisect_left(known, early) - 1, 0) : bisect_right(known, late) + 1]
         low, high = min(expected[at] for at in near), max(expected[at] for at in near)
-        # What comes after the last that is known goes on as that did.
+        # After the last known value, the trend continues.
         margin = off * abs(high) + (high - low if late > known[-1] else 0.0)
         if not math.isnan(low) and not low - margin <= rate <= high + margin:
             return False

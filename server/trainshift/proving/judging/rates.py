@@ -12,7 +12,7 @@ from trainshift.proving.judging.seen import Found, Seen, sentences
 from trainshift.proving.judging.shares import are_divided
 from trainshift.proving.observed.record import Record
 
-# A warm-up is over once so many steps have the same rate.
+# A warm-up is over after this many steps with the same rate.
 SETTLED = 3
 BY_HAND = "The script sets weights itself, and its rate could not be determined."
 
@@ -37,7 +37,7 @@ def rate(seen: Seen) -> Found:
     if faults and not differ and any(record.warms_up for record in records):
         if all(is_warming(before, record, seen.size) for record in records):
             if not all(map(is_warm, records)):
-                found.unseen = "A warm-up raises the rate and was not over: give more --steps."
+                found.unseen = "The warm-up of the rate had not ended: give more --steps."
                 return found
             if all(
                 judge.close(record.optimizers[0].rates[-1], goal(before, seen.size)) for record in records
@@ -49,7 +49,7 @@ def rate(seen: Seen) -> Found:
         )
         faults = []
     if faults and is_by_hand and not is_steady(before, records):
-        # As where gradients are clipped.
+        # For example, if gradients are clipped.
         found.unseen, faults = BY_HAND, []
     faults = [*differ, *faults]
     found.fails = sentences(faults[:2])

@@ -17,13 +17,13 @@ NATIVE_LOG = re.compile(
     r"|[IWEF]\d{4} .*"
     r"|WARNING: All log messages before absl.*"
     r"|\[\d{4}-\d\d-\d\d .*"
-    # How long a batch takes on a busy machine is not what a script says.
+    # The time of a batch on a busy machine is not output of the script.
     r"|WARNING:tensorflow:Callback method `\w+` is slow compared to the batch time .*"
 )
 
-# TensorFlow's converted functions and what a run leaves besides the script's own files.
+# TensorFlow's converted functions, and other files of a run that the script did not write.
 NOT_OUTPUT = re.compile(r"(^|/)(__autograph_generated_file[^/]*|__pycache__/.*|[^/]*\.pyc)$")
-# No more of a stream is looked at: scripts may print without end.
+# The limit of a stream that is examined: scripts may print without end.
 MOST_TEXT = 1 << 20
 
 

@@ -89,6 +89,6 @@ def differences(ranks: Sequence[Run], arrays: Sequence[Any]) -> list[float | Non
             largest = max(float(numpy.max(numpy.abs(each - own[0]))) for each in own)
             while len(found) <= step:
                 found.append(0.0)
-            # The larger one, and NaN where either is.
+            # The larger one, or NaN if either is NaN.
             found[step] = float(numpy.maximum(found[step], largest))
     return [*map(finite, found)]

@@ -22,30 +22,30 @@ from trainshift.proving.judging.data import (
 from trainshift.proving.judging.drawn import faults_of_drawing, faults_of_turns, is_fewer, walks_drawn
 from trainshift.proving.observed.record import Record, Run
 
-# Parts of a rank's elements that others saw, too: fewer than so many come together by chance; so many
-# are not by chance.
+# Shares of a rank's elements that others also saw: below the first, by chance; above the second, not by
+# chance.
 SOME, MOST = 0.02, 0.75
-# With more in common, parts of the data that each rank was given are none of one whole.
+# With more in common, the parts of the ranks do not come from one partition.
 SEVERAL = 0.1
-# An epoch of all ranks is more than the original's where it has so many times its elements.
+# An epoch of all ranks is longer than the original's if it has this many times its elements.
 MORE = 1.25
 UNDIVIDED = "An epoch of each rank has as many batches as the original's: it is not divided."
 LEFT_OUT = "An epoch of all ranks together is {:.0%} of the original's: they never see the rest."
 ALSO_WHOLE = (
     "The script also reads all of its data, and was stopped: the batches that it trains on "
-    "are unknown. See with --steps 0."
+    "are unknown. Run with --steps 0."
 )
 SHARE = (
     "Give each rank its part: dataset.shard(hvd.size(), hvd.rank()), or x[hvd.rank()::hvd.size()] of "
     "an array; where each draws by itself, a seed of its own."
 )
 NO_GAIN = "give each rank rows of its own, or more ranks save no time."
-WAITS = "where each reads all of its own, the others wait. See with --steps 0."
+WAITS = "if each reads all of its own data, the others wait. Run with --steps 0."
 MADE_ANEW = (
     " What one process trained on was not found on the ranks: data that each process draws at random "
     "can be compared where the script sets a seed."
 )
-STRANGE = "Rank {} trains on data that one process did not come to, so epochs cannot be compared."
+STRANGE = "Rank {} trains on data that one process did not reach, so epochs cannot be compared."
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ def judge_shares(
     if is_cut and rounded_up < MOST:
         return Shares((LEFT_OUT.format(together),))
     if divided is False and together < MORE:
-        divided = True  # Each rank takes as many batches, and smaller ones.
+        divided = True  # Each rank takes as many batches, but smaller ones.
     if strange := strangers(before, records):
         return Shares(unseen=strange)
     sharded = any(record.shards for record in records)
@@ -92,7 +92,7 @@ def judge_shares(
     walks = [walk for kind in looks(before) if (walk := walk_of(kind, before, records))]
     if not walks:
         rows = always_the_same([before, *records])
-        more = f" Each step of each rank was computed of the same {rows} rows: {NO_GAIN}" if rows else ""
+        more = f" Each step of each rank was computed from the same {rows} rows: {NO_GAIN}" if rows else ""
         if not rows and looks(before):
             more = MADE_ANEW
         return Shares(unseen=f"The batches do not show which data they contain.{more}")
@@ -107,7 +107,7 @@ def judge_shares(
             "from all data by itself. shard() would give each its own."
         )
     walks = [walk.reached() if is_cut else walk for walk in walks]
-    # Where optimizers are not stepped in turn, each run was cut at another place of the training.
+    # If optimizers do not take turns, each run was stopped at a different place.
     uneven = any(len({each.steps for each in record.optimizers}) > 1 for record in [before, *records])
     if is_cut and (uneven or any(len(walk.epochs) == 1 for walk in walks)):
         return partly(walks, common, divided, ended=not any(record.stopped for record in records))
@@ -120,7 +120,7 @@ def judge_shares(
         return Shares(tuple(f"{text[:1].upper()}{text[1:]}." for text in texts), told_by_epochs=True)
     if vacuous:
         return Shares(unseen=f"{vacuous[0].partition(': ')[2].capitalize()}.")
-    return Shares(says="Each rank saw elements of its own, and together they are the original's epoch.")
+    return Shares(says="Each rank saw its own elements, and together they make up the original's epoch.")
 
 
 def part_of_epoch(before: Record, records: Sequence[Record], more: int = 0) -> float:
@@ -167,13 +167,13 @@ def drawn_apart(before: Record, records: Sequence[Record], divided: bool | None)
     if divided is False:
         return Shares((UNDIVIDED,))
     if not has_all(before, records) and not any(map(comes_again, walks)):
-        return Shares(unseen=f"{says[:-1]}, or their shards overlap. See with --steps 0.")
+        return Shares(unseen=f"{says[:-1]}, or their shards overlap. Run with --steps 0.")
     return Shares(says=says if divided else f"{says} A run to its end will show how many: --steps 0.")
 
 
 def seen_on_others(common: float) -> str:
     """The message about shares with this overlap."""
-    return f"{common:.0%} of the elements that a rank saw were seen on another one, too."
+    return f"{common:.0%} of the elements that a rank saw were seen on another rank, too."
 
 
 def has_parts(before: Record, records: Sequence[Record]) -> bool:

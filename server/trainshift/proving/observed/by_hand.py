@@ -70,7 +70,7 @@ class ByHand(Values):
     def __init__(self, tf: Any, np: Any) -> None:
         super().__init__(tf, np)
         self.handles = Numbers()
-        # By the numbers of all handles, and of each.
+        # Indexed by all handles, and by each.
         self.sources: dict[tuple[int, ...], Sources] = {}
         self.source_of: dict[int, Sources] = {}
         self.taken_in: weakref.WeakKeyDictionary[Any, dict[Sources, Taken]] = weakref.WeakKeyDictionary()
@@ -96,7 +96,7 @@ class ByHand(Values):
             setattr(owner, name, assign)
 
         self.sees_setting = True
-        # Some versions of TensorFlow have them on each class anew.
+        # Some versions of TensorFlow define them on each class again.
         for owner in (module.BaseResourceVariable, module.ResourceVariable):
             for name in SETTING:
                 if name in vars(owner):
@@ -190,7 +190,7 @@ class ByHand(Values):
                     sources.is_due = False
                     self.step(sources, values[:count], values[count:])
 
-            # What is known of the gradients comes first.
+            # Facts about the gradients come first.
             with tf.control_dependencies([taken.operation] if taken.operation is not None else []):
                 self.observe(note, [*taken.before, *map(tf.convert_to_tensor, variables)])
             taken.before = []

@@ -18,18 +18,18 @@ from trainshift.proving.observed.digests import digest
 from trainshift.proving.observed.kerases import Keras
 from trainshift.proving.observed.record import Column, Record
 
-# A process in which this is set notes its data, and keeps the seeds that its script sets.
+# A process with this variable records its data, and keeps the seeds that its script sets.
 VARIABLE = "TRAINSHIFT_PROOF_DATA"
-# ... or, if it is set to this, counts the rows of each batch only.
+# ... or, with this value, only counts the rows of each batch.
 ROWS = "rows"
 
 # Operations that bring data into a graph.
 SOURCES = ("Placeholder", "IteratorGetNext", "QueueDequeue")
-# An iterator of a strategy gives what it may have no more of, from which a condition takes a batch.
+# An iterator of a strategy returns an optional, from which a condition takes a batch.
 OPTIONAL = "IteratorGetNextAsOptional"
 CONDITIONS = ("If", "StatelessIf")
 MOST_ROWS = 4096
-# The arguments of operations that say how to compute, and hold no data.
+# The arguments of operations that configure the computation and hold no data.
 SETTINGS = {
     "axis", "begin", "block_shape", "concat_dim", "counter", "crops", "dim", "dims", "end", "input_sizes",
     "key", "multiples", "paddings", "perm", "reduction_indices", "seed", "shape", "size", "strides",
@@ -111,7 +111,7 @@ class DataHooks:
 
     def add(self, *values: Any) -> None:
         """Write down one step's data."""
-        # What is fed one by one has no rows.
+        # Elements that are fed one by one have no rows.
         values = tuple(value for value in values if value.ndim) or tuple(value[None] for value in values)
         sizes = [len(value) for value in values]
         self.record.rows.append(max(sizes, key=sizes.count) if sizes else 0)

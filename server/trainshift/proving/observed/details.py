@@ -17,14 +17,14 @@ from functools import wraps
 from pathlib import Path
 from typing import Any
 
-# How many numbers of all gradients, and of all weights, are kept of one step, and of how many steps.
+# The number of values kept per step, for all gradients and all weights, and the number of such steps.
 MOST_NUMBERS = 32768
 MOST_STEPS = 400
-# How many gradients that were taken are known at a time, and how many of the same shapes are kept of a step.
+# The number of recent gradients to remember, and of gradients of equal shapes to keep per step.
 MOST_TAKEN, MOST_ALIKE = 64, 4
 # The number of distinct places of prints and writes to report.
 MOST_PLACES = 20
-# Beside the file of the progress: the threads of a process that compute nothing.
+# Beside the progress file: the threads of a process that do not compute.
 THREADS = "threads"
 
 Signature = tuple[tuple[int, ...], ...]

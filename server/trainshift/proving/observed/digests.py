@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-# Arrays of so many bytes are folded, so many words at a time.
+# Arrays of this many bytes are folded, this many words at a time.
 LARGE = 4096
 MULTIPLIER = 0xD6E8FEB86659FD93
 

@@ -23,8 +23,8 @@ class Distribution(Steps):
         wrap, broadcast = hvd.DistributedGradientTape, hvd.broadcast_variables
 
         def staged(function: Any) -> Any:
-            # AutoGraph converts Horovod's functions when a traced function calls them.  It leaves
-            # this module alone, so the hook has to hand the conversion on.
+            # AutoGraph converts Horovod's functions when a traced function calls them.  It leaves this
+            # module alone, so the hook has to pass the conversion on.
             return autograph.tf_convert(function, autograph.control_status_ctx())
 
         def distributed_gradient_tape(gradtape: Any, *args: Any, **kwargs: Any) -> Any:
@@ -35,7 +35,7 @@ class Distribution(Steps):
             return tape
 
         def broadcast_variables(variables: Any, *args: Any, **kwargs: Any) -> Any:
-            # An iterator is not read here: Horovod gets what the script passed.
+            # An iterator is not read here: Horovod gets the script's own argument.
             listed = [] if iter(variables) is variables else list(variables)
             numbers = [self.see(variable) for variable in listed]
 

@@ -63,7 +63,7 @@ class Files(Distribution):
         is_finalizing = sys.is_finalizing
 
         def audit(event: str, arguments: tuple[Any, ...]) -> None:
-            # A library may still write while Python ends, when this module's names are gone.
+            # A library may still write while Python shuts down and this module's names are gone.
             if is_finalizing():
                 return
             if event == "open" and arguments[2] & (os.O_WRONLY | os.O_RDWR):
@@ -118,7 +118,7 @@ class Files(Distribution):
         def hook(owner: Any, name: str) -> None:
             original = getattr(owner, name)
 
-            # AutoGraph leaves alone what is defined here, and does not look any further.
+            # AutoGraph does not convert functions defined here, nor their callees.
             def call(*args: Any, **kwargs: Any) -> Any:
                 result = original(*args, **kwargs)
                 look()

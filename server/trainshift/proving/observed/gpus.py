@@ -16,7 +16,7 @@ from typing import Any
 FEWEST = 2
 LIBRARIES = ("tensorflow", "keras", "tf_keras", "tensorflow_estimator", "horovod")
 VARIABLE = "CUDA_VISIBLE_DEVICES"
-# Set where the machine has a GPU for each rank.
+# Set if the machine has a GPU for each rank.
 REAL = "TRAINSHIFT_PROVE_GPUS"
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 PACKAGES = ("keras", "tf_keras")
-# What decides for Keras 2 where both are there, and the values that do.
+# The variable that selects Keras 2 where both are installed, and its values.
 FLAG = "TF_USE_LEGACY_KERAS"
 SET = ("1", "true", "True")
 

@@ -20,17 +20,17 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-# Python's audit events that change what is at a path, and which of their arguments are paths.
+# Python's audit events that change a file, and which of their arguments are paths.
 CHANGING = {
     "os.mkdir": (0,), "os.rename": (0, 1), "os.remove": (0,), "os.rmdir": (0,), "os.truncate": (0,),
     "os.link": (1,), "os.symlink": (1,), "os.chmod": (0,), "os.chown": (0,), "os.utime": (0,),
     "os.setxattr": (0,), "shutil.rmtree": (0,), "shutil.move": (0, 1), "sqlite3.connect": (0,),
 }  # fmt: skip
-# The folder that ranks started by hand share.
+# The folder shared by ranks that were started by hand.
 SHARED = ("work", "here")
-# In the folder of a rank's record: how often it was seen to change a file.
+# In the folder of a rank's record: the number of file changes seen.
 CHANGES = "changes"
-# Where nobody was seen to change a file, so many times as long as it takes passes before it is looked again.
+# While no change is seen, the next look waits for this many times the duration of the last one.
 PAUSE = 25
 
 Mark = tuple[int, int, int]

@@ -32,12 +32,12 @@ from trainshift.proving.observed.observer import Observer, install
 from trainshift.proving.observed.stopping import Stopped, Stopping
 from trainshift.proving.observed.surroundings import route_logs, set_seeds, shift_seeds, show_warning
 
-# Set where a person wants to see what was observed: as JSON, after how many steps to stop (`limit`, 0
-# for never), and the folders of the script (`roots`).
+# Set if a person requested the observations: as JSON, the step to stop after (`limit`, 0 for never), and
+# the folders of the script (`roots`).
 SETTINGS = "TRAINSHIFT_PROVE"
 PR_SET_PDEATHSIG = 1
 RANK_VARIABLES = ("HOROVOD_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
-# A script's is observed.
+# The process of a script is observed.
 _EXIT = os._exit
 
 
@@ -54,7 +54,7 @@ def main() -> None:
     """Run the script or module named on the command line; the exit status is its own."""
     directory, rank = place()
     if SETTINGS in os.environ:
-        # It may not outlive who watches it.
+        # It must not outlive its observer.
         with suppress(Exception):
             ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     sys.stderr = noise = (directory / "noise.txt").open("w", encoding="utf-8", buffering=1)

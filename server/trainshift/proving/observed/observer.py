@@ -24,8 +24,8 @@ from trainshift.proving.observed.files import Files
 from trainshift.proving.observed.kerases import Keras
 from trainshift.proving.observed.surroundings import choose_xla, drop_xla
 
-# No two neighbours are further apart than an eighth.  With each there is its double, mostly its triple too:
-# what two or three ranks are given is compared with the original at the very same step.
+# Neighbours differ by at most an eighth.  Each number comes with its double, and mostly its triple: the
+# values of two or three ranks are compared with the original's at the same step.
 SCHEDULE_STEPS = sorted(
     {times * (step << power) for times in (1, 3) for step in range(16) for power in range(11)}
 )
@@ -43,7 +43,8 @@ class Observer(Files):
         tf = self.tf
 
         def after(owner: Any, name: str, note: Callable[..., None]) -> None:
-            # Where it is defined: Keras 3 compiles no model that it loads whose class has its own `compile`.
+            # Where it is defined: Keras 3 does not compile a loaded model whose class has its own
+            # `compile`.
             owner = next(each for each in owner.__mro__ if name in vars(each))
             original = vars(owner)[name]
 
@@ -160,7 +161,7 @@ class Observer(Files):
             return {}
         if not self.tf.executing_eagerly():
             return {}
-        # Keras 2.15 gives a schedule its counter, a legacy optimizer the counter as a floating-point number.
+        # Keras 2.15 passes its counter to a schedule; for a legacy optimizer, as a floating-point number.
         for dtype in (self.tf.int64, self.tf.float32):
             with suppress(TypeError, ValueError, self.tf.errors.InvalidArgumentError):
                 return {str(step): float(schedule(self.tf.constant(step, dtype))) for step in SCHEDULE_STEPS}

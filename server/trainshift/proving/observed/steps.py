@@ -100,7 +100,7 @@ class Steps(ByHand):
         if not shared:
             return take()
         watch = self.watch(optimizer)
-        # Whose slots are whose is not known.
+        # The owner of each slot is unknown.
         watch.has_local, used = len(shared) < len(used), shared
         watch.record.applied_at = watch.record.applied_at or self.place()
         numbers = [self.see(variable) for _, variable in used]

@@ -35,14 +35,14 @@ class Stopping:
         self.tf = tf
         self.limit = limit
         self.finish = finish
-        # Is called where this process may have waited for others.
+        # Called where this process may have waited for others.
         self.waited: Callable[[], None] = lambda: None
         self.counts: dict[int, int] = {}
         self.last = 0
         self.is_due = False
         self.beyond = 0
         self.told = False
-        # How often steps were taken before a boundary, and the thread that came to the last one.
+        # The number of steps before a boundary, and the thread that reached the last one.
         self.trained = 0
         self.thread = 0
         self.bounded = 0
@@ -72,7 +72,7 @@ class Stopping:
             self.note_epoch(self.feeding)
         if self.is_due:
             self.beyond += 1
-            # This one takes its steps where no Python of the script is in between.
+            # This one takes its steps without running the script's Python in between.
             if self.beyond > 2 * self.limit + 2:
                 self.is_left = True
                 self.finish()
@@ -94,7 +94,7 @@ class Stopping:
             self.finish()
             if self.is_fed():
                 self.ended.append(self.feeding)
-        # What was broadcast after the first step of an optimizer would not be seen.
+        # A broadcast after the first step of an optimizer would not be seen.
         if self.fits or self.sessions or self.counts.get(self.last, 0) == 1:
             return
         if self.beyond > max(self.limit, len(self.counts)):

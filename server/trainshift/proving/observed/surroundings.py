@@ -16,7 +16,7 @@ from typing import Any, TextIO
 from trainshift.proving.observed.kerases import Keras
 
 SEED = 1000
-# Libraries that split and sample data by the seeds that they are given.
+# Libraries that split and sample data with the seeds passed to them.
 SPLITTING = ("sklearn.", "pandas.")
 SEED_NAMES = ("seed", "a", "x", "entropy")
 
@@ -52,7 +52,8 @@ def shift_seeds(tf: Any, np: Any, shift: int) -> None:
 
     class ShiftedRandomState(np.random.RandomState):  # type: ignore[misc]
         def __init__(self, seed: Any = None) -> None:
-            # Split otherwise, the ranks' data would not be equally many, and they draw no weights.
+            # Split differently, the ranks' data would not have equal sizes; and these calls draw no
+            # weights.
             splits = sys._getframe(1).f_globals.get("__name__", "").startswith(SPLITTING)
             super().__init__(seed if splits else moved(seed))
 
@@ -131,7 +132,7 @@ def choose_xla(keras: Keras) -> None:
 
     if hasattr(owner, "_resolve_auto_jit_compile"):
         owner._resolve_auto_jit_compile = resolved
-    else:  # As it was called at first.
+    else:  # The original function.
         trainer.resolve_auto_jit_compile = resolved
     for name in ("make_test_function", "make_predict_function"):
         uncompiled(name)

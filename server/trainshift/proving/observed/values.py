@@ -16,7 +16,7 @@ from trainshift.proving.observed.kerases import kerases, known_to_tensorflow
 from trainshift.proving.observed.record import OptimizerRecord, Record
 from trainshift.proving.observed.stopping import Stopping
 
-# A sparse gradient of no more numbers is written out to be compared.
+# A sparse gradient with at most this many numbers is made dense for the comparison.
 MOST_DENSE = 1 << 22
 
 
@@ -85,7 +85,7 @@ class Watch:
     def variables(self) -> list[Any]:
         """The optimizer's own variables: a list for new Keras optimizers, a method for all others."""
         own = getattr(self.optimizer(), "_variables", None)
-        if isinstance(own, list):  # On Keras 3 Horovod's wrap fails when it is asked for them.
+        if isinstance(own, list):  # On Keras 3 Horovod's wrap fails when they are read.
             return list(own)
         variables = getattr(self.optimizer(), "variables", ())
         return list(variables() if callable(variables) else variables)
@@ -142,7 +142,7 @@ class Values:
     def see(self, variable: Any) -> int:
         """The variable's number; on first sight keep its handle, and a digest of the value it has."""
         own = known_to_tensorflow(variable)
-        # Keras 3 has many variables of one name, and tells them apart by their paths.
+        # Keras 3 has many variables of one name, and distinguishes them by their paths.
         name = variable.name if own is variable else variable.path
         number = self.numbers.of(own)
         if number not in self.kept:

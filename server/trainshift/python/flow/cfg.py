@@ -106,7 +106,7 @@ class Cfg:
         self._points: dict[int, list[Point]] = {}
         self._starts: dict[int, list[Point]] = {}
         self._ends: dict[int, list[Edge]] = {}
-        self._kept: list[ast.AST] = []  # An `id` is its node's for as long as the node lives.
+        self._kept: list[ast.AST] = []  # The `id` of a node is valid as long as the node lives.
         self._reachable: frozenset[Point] | None = None
         self.entry = self.add(Role.ENTRY)
         self.exit = self.add(Role.EXIT)

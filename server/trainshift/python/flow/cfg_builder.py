@@ -72,7 +72,7 @@ class _Builder:
         self._link(loose, cfg.exit)
         return cfg
 
-    # Edges are made when their source is known, and get their target when that is known.
+    # An edge is created when its source is known, and gets its target later.
 
     def _edge(self, source: Point, kind: EdgeKind, implicit: bool = False) -> Edge:
         edge = Edge(source, kind, source, implicit)
@@ -220,7 +220,7 @@ class _Builder:
         frame = _Frame(_JUMPS)
         self._frames.append(frame)
         if first.optional_vars is not None and may_fail(first.optional_vars):
-            # Unpacking happens when the manager has been entered.
+            # Unpacking happens after the manager has been entered.
             self._jump(self._edge(point, EdgeKind.RAISE, implicit=True))
         body = self._with(node, rest, inside)
         self._frames.pop()

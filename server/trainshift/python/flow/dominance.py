@@ -48,7 +48,7 @@ class Dominators:
     def __init__(self, cfg: Cfg, *, post: bool = False, implicit: bool = False) -> None:
         self._cfg = cfg
         self._post = post
-        # Both exits are one root for post-dominators: a point behind them stands for it.
+        # Both exits have one root for post-dominators: a virtual point after them.
         self._root = Point(-1, Role.EXIT) if post else cfg.entry
         self._implicit = implicit
         alive = reached([cfg.entry], implicit=implicit)
@@ -62,7 +62,7 @@ class Dominators:
         if post:
             exits = [each for each in (cfg.exit, cfg.raised) if each in alive]
             self._ahead[self._root] += exits
-            # A loop without end leads to no exit: its points are taken to be right before one.
+            # An infinite loop leads to no exit: its points count as directly before one.
             ending = closure(exits, self._ahead)
             self._ahead[self._root] += [point for point in alive if point not in ending]
         self.immediate: Mapping[Point, Point] = self._solve()

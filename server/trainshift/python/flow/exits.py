@@ -129,7 +129,7 @@ class _Exits:
         for item in reversed(node.items):
             if may_fail and self._swallows(item):
                 found |= _FALLS
-            may_fail = True  # entering a manager is inside of those before it
+            may_fail = True  # a manager is entered inside the managers before it
         return found
 
     def _of_match(self, node: ast.Match) -> Completions:
@@ -165,7 +165,7 @@ def _first_evaluated(statement: ast.stmt) -> list[ast.AST]:
         case ast.For() | ast.AsyncFor():
             return [statement.iter]
         case ast.With() | ast.AsyncWith():
-            return []  # a manager before it may suppress what it raises
+            return []  # a manager before it may suppress its exceptions
         case ast.ClassDef():
             return [*statement.decorator_list, *statement.bases, *statement.keywords]
     return heads(statement)

@@ -17,7 +17,7 @@ from trainshift.python.flow.evaluation import FUNCTIONS
 Names = frozenset[str]
 NONE: Names = frozenset()
 
-# Calls that use up a generator before they return.
+# Calls that exhaust a generator before they return.
 _CONSUMERS = frozenset(
     {"all", "any", "dict", "frozenset", "list", "max", "min", "set", "sorted", "sum", "tuple", "bytes"}
 )
@@ -98,7 +98,7 @@ def _collect(node: ast.AST, found: Uses) -> None:
             found.bound[name] = None
             _collect(node.value, found)
         case ast.AnnAssign(target=ast.Name(), value=None):
-            _collect(node.annotation, found)  # it binds nothing
+            _collect(node.annotation, found)  # the name binds nothing
         case ast.FunctionDef() | ast.AsyncFunctionDef():
             found.bound[node.name] = None
             for part in (*node.decorator_list, node.args, node.returns):
@@ -188,7 +188,8 @@ def _of_class(node: ast.ClassDef, found: Uses) -> None:
     for part in (*node.decorator_list, *node.bases, *node.keywords):
         _collect(part, found)
     own = uses(*node.body)
-    # A name of the class may be read from around it before the class binds it; methods never see its names.
+    # Code around the class may read a name of the class before the class binds it; methods never see its
+    # names.
     found.read |= own.read
     found.captured |= own.captured
     found.rebound |= own.rebound

@@ -159,7 +159,7 @@ def _sent(analysis: Analysis[S], edge: Edge, before: dict[Point, S], after: dict
 def _backward(
     cfg: Cfg, analysis: Analysis[S], order: list[Point], before: dict[Point, S], after: dict[Point, S]
 ) -> None:
-    # A loop without end leads to no exit: it is taken for one that may fail.
+    # An infinite loop leads to no exit: it counts as one that may fail.
     ending = reached([cfg.exit, cfg.raised], backward=True)
     place = {point: index for index, point in enumerate(order)}
     changes = [0] * len(order)

@@ -41,12 +41,12 @@ class Callers:
         if home is not self._script:
             return home.names.callers(function)
         if function not in self._callers:
-            # A question about itself, asked while it is being answered, sees no callers.
+            # A recursive question sees no callers.
             self._callers[function] = ([], True)
             try:
                 self._callers[function] = self._find_callers(function)
             except BaseException:
-                del self._callers[function]  # Given up: it is asked again.
+                del self._callers[function]  # The question was given up: it is asked again.
                 raise
         return self._callers[function]
 

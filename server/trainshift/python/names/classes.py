@@ -188,7 +188,7 @@ class ClassHierarchy:
         function = _method_around(scope)
         if function is None or not isinstance(node, ast.Name):
             return False
-        # A lambda in the body of a class is passed on there, as a rule, and is no method.
+        # A lambda in the body of a class is usually passed on there, and is not a method.
         if not isinstance(function.node, ast.FunctionDef | ast.AsyncFunctionDef):
             return False
         arguments = function.node.args

@@ -24,7 +24,7 @@ from trainshift.python.syntax.chunk_syntax import (
     last_name,
 )
 
-# Methods that add all that they are given, one by one.
+# Methods that add all of their arguments, one by one.
 _ADDING_ALL = ("extend", "update")
 
 # The depth to which values in nested containers are followed.
@@ -52,7 +52,7 @@ class Containers:
             first = path[0] if path and isinstance(path[0], int) else None
             numbered = node.args[0] if "builtins.enumerate" in names and node.args else _numbered(node)
             if numbered is not None:
-                if first == 0:  # The number of an element is no part of what is gone through.
+                if first == 0:  # The index of an element is not part of the iterated elements.
                     return UNSEEN
                 return self._names.elements(at.part(numbered), path[1:]) if first == 1 else unseen_in(at)
             if "builtins.zip" in names:
@@ -76,7 +76,7 @@ class Containers:
         assert isinstance(at.node, ast.Subscript)
         base = at.part(at.node.value)
         values = self._names.values(base.node, base.scope, base.statement)
-        if isinstance(at.node.slice, ast.Slice):  # Some of the elements, in a container again.
+        if isinstance(at.node.slice, ast.Slice):  # Some of the elements, again in a container.
             return Step((base,), not values or not all(isinstance(value, Display) for value in values))
         key = _constant(at.node.slice)
         found = [
@@ -197,7 +197,7 @@ class Containers:
 
     def _added(self, at: Occurrence, key: object = None) -> Iterator[Step]:
         """Yield the steps to later additions, under the name here or under the container's first name."""
-        # A function may add to its list what it gives itself, for each of the parts of what it is given.
+        # A recursive function may extend its list by its own results, for each part of its argument.
         added = list(self._bindings_of_added(at, key))
         if not added:
             return

@@ -12,7 +12,7 @@ from trainshift.python.syntax.chunk_syntax import ChunkSyntax, Scope, Statement,
 from trainshift.python.syntax.slotted_ast import kind_of
 
 _BLOCKS = (ast.stmt, ast.ExceptHandler, ast.match_case)
-# Half of all expressions are names and constants, which hold no other one.
+# Half of all expressions are names and constants, which have no subexpressions.
 _LEFT_OUT = (*_BLOCKS, ast.Name, ast.Constant, ast.expr_context, ast.operator)
 
 

@@ -24,7 +24,7 @@ from trainshift.python.syntax.chunks import Chunk
 from trainshift.python.syntax.code import Code
 
 T = TypeVar("T", AttributeBinding, ItemBinding)
-# No file ends where the next begins, so an offset is of one file.
+# No file ends where the next one begins, so an offset belongs to one file.
 _BETWEEN = "\n"
 
 

@@ -13,11 +13,11 @@ from trainshift.python.names.values import ANYTHING, NOTHING, Values
 
 T = TypeVar("T")
 Question: TypeAlias = tuple[object, ...]
-# An end for absurd scripts.
+# A limit for absurd scripts.
 _MOST_ANSWERS = 500_000
-# An answer that still grows after so many rounds, such as that of ``x = x.child``, is unknown.
+# An answer that still grows after this many rounds, such as that of ``x = x.child``, is unknown.
 _MOST_ROUNDS = 6
-# Questions are not followed through more questions than this, so that Python's stack is enough.
+# Questions are followed to this depth, so that Python's stack suffices.
 _DEEPEST = 80
 
 

@@ -28,7 +28,7 @@ from trainshift.python.names.values import (
 )
 from trainshift.python.syntax.chunk_syntax import Binding, Scope, Site, Slot, alternatives, argument, dotted
 
-# A tuple, since this is asked very often: a union would be made anew each time.
+# A tuple, because this test runs very often: a union would be built each time.
 _NAMED = (ast.Name, ast.Attribute)
 _RECORDS = RECORDS | {RECORD}
 
@@ -58,8 +58,8 @@ class Provenance:
         self._containers = containers
         # The functions whose callers' collected arguments are being computed.
         self._collected: set[Scope] = set()
-        # What was found while no question about names was open, so that it is the last word.  The node is
-        # kept with it, since another one may come to have the number of one that is gone.
+        # Answers found while no question about names was open, so that they are final.  The node is kept as
+        # well, because a new node may get the `id` of a deleted one.
         self._known: dict[tuple[int, int, int, bool], tuple[Step | None, ast.expr]] = {}
 
     def steps_back(self, at: Occurrence) -> Step | None:
@@ -277,7 +277,7 @@ class Provenance:
 
     def _from_callers(self, function: Scope, given: Callable[[Site], Handed]) -> Handed:
         """The arguments passed by any of a function's callers."""
-        if function in self._collected:  # It hands on to itself.
+        if function in self._collected:  # It passes its argument to itself.
             return Handed(Step(), True)
         self._collected.add(function)
         try:

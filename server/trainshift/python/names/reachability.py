@@ -19,7 +19,7 @@ from trainshift.python.syntax.chunk_syntax import ChunkSyntax, Scope, Statement,
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _DEFINITIONS = (*_FUNCTIONS, ast.ClassDef)
-# Functions that read names by text: then any name may be read, or any attribute.
+# Functions that read names as strings: they may read any name, or any attribute.
 _REFLECTION = frozenset({"globals", "vars", "eval", "exec", "import_module", "__import__"})
 _OF_ATTRIBUTES = frozenset({"getattr"})
 _NAMESPACES = frozenset({"globals", "vars"})

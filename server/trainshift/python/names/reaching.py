@@ -129,7 +129,7 @@ class _Sketch:
                     roots.append(each)
         self._nodes: dict[Statement, ast.stmt] = {}
         self._bindings: dict[ast.AST | None, list[Binding]] = {None: outside}
-        # The places of what the sketch has of a block, and where these begin: the block, then behind each.
+        # The positions in a block's sketch: the start of the block, then after each element.
         self._blocks: dict[_Block, tuple[list[int], list[ast.stmt]]] = {}
         roots.sort(key=self._place)
         code = self._block(roots, (roots[0].parent, roots[0].branch) if roots else (None, "body"))
@@ -186,7 +186,7 @@ class _Sketch:
     def _known(self, reaching: Reached, at: tuple[int, ...]) -> dict[Binding, None]:
         found = [binding for each in reaching for binding in self._bindings[each.node]]
         placed = [(self._position(each.statement) if each.statement else (), each) for each in found]
-        # Those behind the place come to it by a loop.
+        # Those after the place reach it through a loop.
         placed.sort(key=lambda each: (bool(at) and each[0] >= at, [-place for place in each[0]]))
         return dict.fromkeys(each for _, each in placed)
 

@@ -61,7 +61,7 @@ from trainshift.python.syntax.chunk_syntax import (
     children,
 )
 
-# The making of an object that is of no heir's class.
+# The creation of an object whose class has no subclass.
 _NO_CALL = ast.Call(ast.Name("object", ast.Load()), [], [])
 _DISPLAYS = (ast.List, ast.Tuple, ast.Set, ast.Dict, *COMPREHENSIONS)
 _NO_NAMES: tuple[str, ...] = ()
@@ -138,7 +138,7 @@ class Resolver:
         """
         return self._classes.assigned_attributes
 
-    # Questions about code, answered by the names of the file that it stands in
+    # Questions about code, answered with the names of its own file
 
     def _elsewhere(self, scope: Scope) -> LinkedNames | None:
         """The names of the scope's file, if that is another one."""
@@ -306,7 +306,7 @@ class Resolver:
         if root not in KNOWN_MODULES and self._script.workspace is not None:
             where, last = binding.full_name, _NO_NAMES
             if binding.statement is not None and isinstance(binding.statement.node, ast.ImportFrom):
-                # A name of the package comes before a module of the same name below it.
+                # A name of the package takes precedence over a submodule of the same name.
                 where, last = _split(where)
             path, rest = self._script.workspace.locate(self._script, where)
             if path:

@@ -212,7 +212,7 @@ class Script:
             return [self]
         return workspace.reachable
 
-    # The files that it is made of; one that joins several says otherwise.
+    # The files that it consists of; a joined script overrides this.
 
     @property
     def scripts(self) -> tuple[Script, ...]:

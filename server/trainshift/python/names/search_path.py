@@ -12,7 +12,7 @@ from trainshift.python.syntax.code import Code
 
 _ADDING = frozenset({"sys.path.append", "sys.path.insert", "sys.path.extend"})
 _JOINING = frozenset({"os.path.join", "pathlib.Path", "pathlib.PurePath"})
-# Functions that return their directory argument in another spelling.
+# Functions that return their directory argument in a different spelling.
 _SAME = frozenset({"os.path.abspath", "os.path.realpath", "os.path.normpath", "os.fspath", "str"})
 _SAME_METHODS = frozenset({"resolve", "absolute", "as_posix", "__str__"})
 _HERE = frozenset({"os.getcwd", "pathlib.Path.cwd"})

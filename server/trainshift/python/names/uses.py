@@ -11,7 +11,7 @@ from trainshift.python.lazy import cached_property
 from trainshift.python.names.script import HasScript
 from trainshift.python.syntax.chunk_syntax import COMPREHENSIONS, ChunkSyntax, Scope, Statement, children
 
-# Names through which a script may read others by their text: where it has one, nothing is renamed.
+# Functions that read names as strings: in a script that uses one, nothing is renamed.
 REFLECTION = frozenset({"globals", "locals", "vars", "eval", "exec", "__all__"})
 
 
@@ -95,7 +95,7 @@ def parts_of(statement: Statement) -> Iterator[tuple[ast.AST, Scope, ast.JoinedS
         if isinstance(node, ast.JoinedStr):
             string = string or node
         inner = scope_of[node] if isinstance(node, (ast.Lambda, *COMPREHENSIONS)) else scope
-        # The first thing that a comprehension iterates, and a lambda's defaults, are read outside.
+        # The first iterable of a comprehension, and a lambda's defaults, are read outside.
         outside = node.generators[0].iter if isinstance(node, COMPREHENSIONS) else None
         for child in children(node):
             if isinstance(child, ast.stmt):

@@ -23,12 +23,13 @@ from trainshift.python.syntax.chunk_syntax import Binding, Scope, for_type_check
 from trainshift.python.syntax.code import Code
 
 T = TypeVar("T")
-# More files than this are not looked into for one script, unless its program is to be converted.
+# At most this many files are read for one script, unless its program is to be converted.
 MOST_FILES = 100
 MOST_CONVERTED = 400
-# So many questions about names are answered for one script (more for a long one); the rest is unknown.
+# The number of questions about names that are answered for one script (more for a long one); the rest is
+# unknown.
 _MOST_ANSWERS = 40_000
-# Directories above a script's own in which its imports are looked for.
+# The number of directories above a script's own in which its imports are searched.
 _MOST_LEVELS = 8
 
 
@@ -234,7 +235,7 @@ class Workspace:
         found, end = [*above] if is_module else [own], list[str]()
         behind = [own] if is_module else above
         for directory, index in search_path(self.root.code, self.root.path):
-            # Python's working directory is unknown: the root's, or above it.
+            # Python's working directory is unknown: the root's, or one above it.
             added = [posixpath.normpath(posixpath.join(each, directory)) for each in places]
             if index is None:
                 end += added

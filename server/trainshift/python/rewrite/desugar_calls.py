@@ -63,7 +63,7 @@ class _Acting(ast.NodeTransformer):
         self.variables = terms.names_bound(function.body) | {
             each.arg for each in nodes if isinstance(each, ast.arg)
         }
-        # The variables that have several values, one after the other.
+        # The variables that have several values in turn.
         self.rebound = terms.names_bound(loops) | {each for each in self.stores if self.stores[each] > 1}
         self.taken: set[str] = set()
         self.before: list[ast.stmt] = []

@@ -81,7 +81,7 @@ class _Line:
     def __str__(self) -> str:
         first, *rest = self.leaves
         code = first.text + "".join(each.space + each.text for each in rest)
-        if not first.text and rest:  # Nothing stands in front of what an unseen parenthesis holds.
+        if not first.text and rest:  # Nothing comes before the contents of an unseen parenthesis.
             code = code.lstrip(" ")
         return code + "".join(f"  {comment}" for each in self.leaves for comment in each.comments)
 
@@ -644,7 +644,8 @@ def _mark(leaves: list[_Leaf], in_brackets: bool) -> None:
     _forget_needless(leaves)
     _enclose_conditionals(leaves, in_brackets)
     before: _Leaf | None = None
-    # For each open bracket: whether it has had a `for`, and what ends targets or parameters being read.
+    # For each open bracket: whether a `for` was read, and the token that ends the current targets or
+    # parameters.
     open_brackets: list[tuple[bool, str]] = [(False, "")]
     for place, leaf in enumerate(leaves):
         if leaf.stands_alone:

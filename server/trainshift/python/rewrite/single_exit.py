@@ -241,7 +241,7 @@ class PythonSingleExit(SingleExit[ast.stmt]):
         else:
             rest = [*node.orelse, *rest]
         if "return" in inside and self._is_endless(node):
-            # Nothing but a `return` ends this loop: no flag tells of it.
+            # Only a `return` ends this loop: no flag records it.
             own["return"] = Leave(lambda each: [*self._finish(each), ast.Break()], lambda flag: [ast.Break()])
             loop = terms.with_blocks(node, self.block(node.body, own) or [ast.Pass()], [])
             return [*starts, loop, *leave["return"].again("")]

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple, TypeAlias
 
 _NEWLINE = re.compile(r"\r\n?")
-# Between these there is no quote and no `#` in a text that is Python.
+# Python text has no quote and no `#` between these.
 _STRING_OR_COMMENT = re.compile(
     r"#[^\n]*"
     r'|"""[^"\\]*(?:(?:\\.|"(?!""))[^"\\]*)*"""'

@@ -82,7 +82,7 @@ class OffsetMap:
         index = bisect_right(self._ends, offset) - 1
         before = self.first[index].end - self._ends[index] if index >= 0 else 0
         if index + 1 < len(self.first) and self._starts[index + 1] < offset:
-            return self.first[index + 1].start  # Inside of what was written.
+            return self.first[index + 1].start  # Inside the inserted text.
         return offset + before
 
     def _back_end(self, offset: int) -> int:

@@ -42,7 +42,7 @@ class Source:
     def edited(self, span: Span, text: str) -> Source:
         """The source with `text` in place of a stretch, its lines computed from these."""
         new = Source(self.text[: span.start] + text + self.text[span.end :])
-        if "\r" in self.text or "\r" in text:  # What was one line ending may be two, or the other way round.
+        if "\r" in self.text or "\r" in text:  # One line ending may have become two, or the other way round.
             return new
         starts = self.line_starts
         first, after = bisect_right(starts, span.start), bisect_right(starts, span.end)
@@ -54,7 +54,8 @@ class Source:
     @cached_property
     def line_starts(self) -> Sequence[int]:
         """Offset of the first code point of every line; line 0 starts at 0."""
-        # An array takes a fifth of a list of numbers; a server has the lines of several versions.
+        # An array takes a fifth of the memory of a list of numbers; a server has the lines of several
+        # versions.
         if "\r" not in self.text:
             lengths = map(len, self.text.split("\n"))
             return array("q", [0, *accumulate(map((1).__add__, lengths))][:-1])

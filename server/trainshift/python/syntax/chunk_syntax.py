@@ -16,9 +16,9 @@ from trainshift.python.lazy import cached_property
 from trainshift.python.source.source import Source, Span
 
 T = TypeVar("T")
-# Nodes without parts to look into.
+# Nodes without children to visit.
 _LEAVES = (ast.Name, ast.Constant)
-# The fields of nodes that hold no node, and those of which a list may hold something else.
+# The fields of nodes that hold no node, and those whose lists may hold other values.
 _WITHOUT_NODES = frozenset({"arg", "attr", "id", "kind", "type_comment"})
 _MIXED = frozenset({"keys", "kw_defaults", "kwd_attrs", "names"})
 # The fields of each class of nodes that may hold nodes.
@@ -38,7 +38,7 @@ class Rest(NamedTuple):
     after: int
 
 
-# A slot of a tuple that is unpacked: an index, which after a starred target counts from the end (-1).
+# A slot of an unpacked tuple: an index, which after a starred target counts from the end (-1).
 Slot: TypeAlias = int | Rest
 
 
@@ -174,8 +174,8 @@ class Site:
     parent: ast.AST
     statement: Statement
     scope: Scope
-    deferred: bool  # in a lambda or a comprehension: not evaluated once, in place
-    in_fstring: bool  # where positions cannot be trusted before Python 3.12
+    deferred: bool  # in a lambda or a comprehension: not evaluated exactly once, in place
+    in_fstring: bool  # where positions are unreliable before Python 3.12
     name: str
 
 

@@ -83,7 +83,7 @@ def parse(text: str, cache: ChunkCache | None = None, *, is_kept: bool = True) -
     What is kept takes less memory, and a little longer to read.
     """
     old = [] if cache is None else cache.chunks
-    start = 0  # Everything before is read already, and is what it was.
+    start = 0  # Everything before was already read, and is unchanged.
     try:
         first, start, last, end = _edited(text, old)
         known = _Readings(old[first:last])
@@ -106,7 +106,7 @@ def _edited(text: str, old: list[Chunk]) -> tuple[int, int, int, int]:
     while first < len(old) and text.startswith(old[first].text, at):
         at += len(old[first].text)
         first += 1
-    if first:  # Its end may be what was edited: the next line may belong to it now.
+    if first:  # Its end may have been edited: the next line may belong to it now.
         first -= 1
         at = old[first].offset
     last, end = len(old), len(text)
@@ -212,7 +212,7 @@ def _diagnose(text: str, start: int) -> ParseFailure:
     if null >= 0:
         return ParseFailure("a null byte", *Source(text).position(null))
     try:
-        # Messages name lines; as many as are left out stand in front.
+        # Messages contain line numbers; the omitted lines are replaced by blank ones.
         _tree("\n" * Source(text).line_of(start) + text[start:])
     except SyntaxError as error:
         return ParseFailure(error.msg, error.lineno or 1, max(error.offset or 1, 1))

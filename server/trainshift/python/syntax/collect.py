@@ -24,7 +24,7 @@ from trainshift.python.syntax.chunk_syntax import (
 )
 from trainshift.python.syntax.slotted_ast import for_lean
 
-# A variable comes to hold more by its methods, as a container does.
+# A variable can be extended by its methods, like a container.
 _ADDING_METHODS = ADDING | {"assign", "assign_add"}
 
 
@@ -336,7 +336,7 @@ class _Reader:
         self.deferred -= 1
 
 
-# The reader of a node, by class; any other node is read by its children.
+# The reader of a node, by class; any other node is read through its children.
 _STATEMENTS = for_lean(
     {
         ast.FunctionDef: _Reader.function,

@@ -237,7 +237,7 @@ def _tokens(text: str) -> Iterator[tuple[int, tokenize.TokenInfo]]:
         starts.append(starts[-1] + len(line))
     waiting = iter(lines)
     try:
-        # The parenthesis makes all lines one; it is no token of the text.
+        # The parenthesis joins the lines; it is not a token of the text.
         for token in tokenize.generate_tokens(lambda: next(waiting, "")):
             if token.start > (1, 0) and token.string:
                 yield starts[token.start[0] - 1] + token.start[1] - 1, token

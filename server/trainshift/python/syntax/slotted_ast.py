@@ -46,7 +46,7 @@ class _Assign(ast.Assign):
 _LEAN: tuple[type[ast.AST], ...] = (_Name, _Attribute, _Constant, _Call, _Keyword, _Arg, _Assign)
 _KINDS: dict[type[ast.AST], type[ast.AST]] = {each: each.__bases__[0] for each in _LEAN}
 for _each, _kind in _KINDS.items():
-    _each.__name__ = _each.__qualname__ = _kind.__name__  # which `ast.unparse` and its like go by
+    _each.__name__ = _each.__qualname__ = _kind.__name__  # which `ast.unparse` and similar functions rely on
 _new: Callable[[Any], Any] = ast.AST.__new__
 
 
@@ -86,37 +86,40 @@ def _below(node: Any) -> Any:
     return above
 
 
-# The parts of a node stand in its dictionary in the order of its slots.  They are named one by one, since
-# a script has tens of thousands of nodes and any loop over the names takes three times as long.
-# fmt: off
+# The parts of a node are in its dictionary in the order of its slots.  They are named one by one, because a
+# script has tens of thousands of nodes, and a loop over the names takes three times as long. fmt: off
 
 
 def _name(node: ast.Name) -> Any:
     made = _new(_Name)
-    (made.id, made.ctx,
-     made.lineno, made.col_offset, made.end_lineno, made.end_col_offset) = vars(node).values()
+    (made.id, made.ctx, made.lineno, made.col_offset, made.end_lineno, made.end_col_offset) = vars(
+        node
+    ).values()
     return made
 
 
 def _attribute(node: ast.Attribute) -> Any:
     made = _new(_Attribute)
-    (value, made.attr, made.ctx,
-     made.lineno, made.col_offset, made.end_lineno, made.end_col_offset) = vars(node).values()
+    (value, made.attr, made.ctx, made.lineno, made.col_offset, made.end_lineno, made.end_col_offset) = vars(
+        node
+    ).values()
     made.value = _MAKING[type(value)](value)
     return made
 
 
 def _constant(node: ast.Constant) -> Any:
     made = _new(_Constant)
-    (made.value, made.kind,
-     made.lineno, made.col_offset, made.end_lineno, made.end_col_offset) = vars(node).values()
+    (made.value, made.kind, made.lineno, made.col_offset, made.end_lineno, made.end_col_offset) = vars(
+        node
+    ).values()
     return made
 
 
 def _call(node: ast.Call) -> Any:
     made = _new(_Call)
-    (func, made.args, made.keywords,
-     made.lineno, made.col_offset, made.end_lineno, made.end_col_offset) = vars(node).values()
+    (func, made.args, made.keywords, made.lineno, made.col_offset, made.end_lineno, made.end_col_offset) = (
+        vars(node).values()
+    )
     made.func = _MAKING[type(func)](func)
     for given in (made.args, made.keywords):
         for index, each in enumerate(given):
@@ -126,24 +129,39 @@ def _call(node: ast.Call) -> Any:
 
 def _keyword(node: ast.keyword) -> Any:
     made = _new(_Keyword)
-    (made.arg, value,
-     made.lineno, made.col_offset, made.end_lineno, made.end_col_offset) = vars(node).values()
+    (made.arg, value, made.lineno, made.col_offset, made.end_lineno, made.end_col_offset) = vars(
+        node
+    ).values()
     made.value = _MAKING[type(value)](value)
     return made
 
 
 def _arg(node: ast.arg) -> Any:
     made = _new(_Arg)
-    (made.arg, annotation, made.type_comment,
-     made.lineno, made.col_offset, made.end_lineno, made.end_col_offset) = vars(node).values()
+    (
+        made.arg,
+        annotation,
+        made.type_comment,
+        made.lineno,
+        made.col_offset,
+        made.end_lineno,
+        made.end_col_offset,
+    ) = vars(node).values()
     made.annotation = _MAKING[type(annotation)](annotation)
     return made
 
 
 def _assign(node: ast.Assign) -> Any:
     made = _new(_Assign)
-    (made.targets, value, made.type_comment,
-     made.lineno, made.col_offset, made.end_lineno, made.end_col_offset) = vars(node).values()
+    (
+        made.targets,
+        value,
+        made.type_comment,
+        made.lineno,
+        made.col_offset,
+        made.end_lineno,
+        made.end_col_offset,
+    ) = vars(node).values()
     made.value = _MAKING[type(value)](value)
     for index, each in enumerate(made.targets):
         made.targets[index] = _MAKING[type(each)](each)

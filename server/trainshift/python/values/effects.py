@@ -188,7 +188,7 @@ class EffectAnalysis:
         return all(self._is_local(part, scope, seen) for part in parts)
 
     def _binds_local(self, binding: Binding, seen: set[Binding]) -> bool:
-        if binding in seen:  # What it gives is being looked at already.
+        if binding in seen:  # Its result is already being computed.
             return True
         seen.add(binding)
         if binding.kind not in ("value", "element", "context") or binding.value is None:

@@ -380,9 +380,9 @@ class Heap:
                 for cell in cells:
                     for at in bits_of(cell & self.shared & self.objects.outer & ~found):
                         around = self.objects[at].of
-                        # An array beside its parts stands for views of these.
+                        # An array beside its parts represents views of them.
                         if around is not None and around != index and (inside & ~cell) >> around & 1:
-                            found |= 1 << at  # It was in that at first.
+                            found |= 1 << at  # That was its initial container.
         return found
 
     def share(self, value: Bits, heap: Mapping[int, Cells] | None = None) -> None:
@@ -413,7 +413,7 @@ class Heap:
             sure = alone and key is not ANY and not weak
             cells[key] = value if sure else cells.get(key, 0) | value
             if sure and index in self.twice:
-                self.twice[index] &= repeated_in(cells)  # What was there is there no longer.
+                self.twice[index] &= repeated_in(cells)  # The previous contents are gone.
             self.heap[index] = cells
             self.double(1 << index, self.common(value, others))
 

@@ -329,7 +329,7 @@ class Transfer:
 
     def _augmented(self, node: ast.AugAssign, target: ast.expr, op: ast.operator, value: Bits) -> None:
         if target not in self.flow.loads:
-            self.flow.loads[target] = as_load(target)  # Once, since it may be a place that makes objects.
+            self.flow.loads[target] = as_load(target)  # Once, because the place may create objects.
         old = self.value(self.flow.loads[target])
         if not (old | value) or not self.policy.is_object(target, self.scope.node):
             self.bind(target, 0, node)
@@ -393,7 +393,7 @@ class Transfer:
                     self.heap.double(holder, self.heap.doubled(value))
                 else:
                     self.store(holder, key_of(place), value, node)
-                    if keyed:  # The key of a dict is in it, too.
+                    if keyed:  # The key of a dict is also an element.
                         self.heap.fill(holder, keyed, 0)
             case ast.Attribute(base, name):
                 self.store(self.value(base), Attribute(name), value, node)
@@ -495,7 +495,7 @@ class Transfer:
         """The object that a lambda or a comprehension makes."""
         match node:
             case ast.GeneratorExp():
-                # It runs when it is gone through.
+                # It runs when it is iterated.
                 made = self._comprehension(node)
                 return made | self.unknown(made | union(map(self.named, uses(node).captured)), node)
             case ast.Lambda():
@@ -574,7 +574,7 @@ class Transfer:
         for variable, old in saved.items():
             self.heap.variables.pop(variable, None)
             self.heap.variables.update({variable: old} if old is not None else {})
-        # A variable gets each element once; an object created in the loop is new in each iteration.
+        # A variable gets each element in turn; an object created in the loop is new in each iteration.
         inside = set(ast.walk(elements[-1]))
         once = len(node.generators) == 1 and (
             (isinstance(elements[-1], ast.Name) and elements[-1].id in names)
@@ -676,7 +676,7 @@ class Transfer:
     def _mapped(self, node: ast.Call, args: list[Bits]) -> tuple[Bits, Bits]:
         """The result of `map`, and the part that the function creates anew for each element."""
         found = self._apply(args[0], self.heap.held(union(args[1:])), node)
-        # It runs when it is gone through.
+        # It runs when it is iterated.
         found |= 0 if id(node) in self._consumed else self.unknown(union(args), node)
         return found, union(1 << at for at in bits_of(found) if self.objects[at].where is node)
 
@@ -883,7 +883,7 @@ class Transfer:
             for index in bits_of(0 if isinstance(key, Attribute) else inner):
                 known = self.objects[index]
                 if known.sort is Sort.MADE:
-                    continue  # What the function makes is nothing else that it knows.
+                    continue  # An object made by the function is none of those that it already knows.
                 part = (
                     ("inside", known.of)
                     if known.sort is Sort.INSIDE

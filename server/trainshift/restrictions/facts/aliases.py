@@ -77,7 +77,7 @@ class Aliases:
         self._names = program.names
         self._layout = program.fact(Layout)
 
-    # Names that imports give
+    # Names bound by imports
 
     def is_module_import(self, binding: Binding) -> bool:
         """Return whether the binding is an import of TensorFlow itself."""
@@ -114,7 +114,7 @@ class Aliases:
                 found.append(alias)
             elif isinstance(binding.value, ast.Subscript) and not binding.path:
                 items.append(binding)
-        # An item is looked at only where its container is known to hold such a thing.
+        # An item is read only if its container is known to hold such an object.
         holding = {
             last_name(each.binding.target)
             for each in found
@@ -344,7 +344,7 @@ class Aliases:
                     return value.value, True
         return "", False
 
-    # What is shown
+    # Reported findings
 
     def target(self, binding: Binding) -> Target:
         """The target of a binding, as written in the script: ``self.tf``, a parameter, a function's name."""
@@ -374,7 +374,7 @@ class Aliases:
             return self._script.text(alias.value, alias.binding.statement or alias.binding.scope)
         return min(alias.names, default="a module")
 
-    # Taking an alias out
+    # Removing an alias
 
     def inlined(self, alias: Alias) -> tuple[Edit, ...] | None:
         """Edits that remove the alias and write the original name wherever it is used.
@@ -385,7 +385,7 @@ class Aliases:
         name = _plain_target(binding) if not self._program.is_excerpt else ""
         if not name or statement is None or alias.dynamic or alias.held or not dotted(alias.value):
             return None
-        if alias.value is not binding.value:  # one of several that it may be
+        if alias.value is not binding.value:  # one of several candidates
             return None
         owner = None if binding.scope.kind == "module" else binding.scope
         above = statement.parent
@@ -417,7 +417,7 @@ class Aliases:
             span = self._script.span(use.node, use.statement)
             edits.append(Edit(span.start, span.end, text))
             used = True
-        # A name that a module does not use itself is for its importers.
+        # A name that its module does not use is meant for importers.
         return tuple(edits) if used else None
 
     def _is_settled(self, name: str, owner: Scope | None, root: str, binding: Binding) -> bool:

@@ -104,7 +104,7 @@ _FAMILIES = {
     MadeKind.CHECKPOINT: api.CHECKPOINT,
     MadeKind.MANAGER: api.CHECKPOINT_MANAGER,
 }
-# Functions and class methods that make objects of the kinds; classes are told by their capital.
+# Functions and class methods that make these objects; classes are recognized by their capital letter.
 _MAKING = frozenset(
     {
         "from_tensor_slices", "from_tensors", "from_generator", "range", "list_files", "load", "random",
@@ -114,14 +114,14 @@ _MAKING = frozenset(
         "from_config",
     }
 )  # fmt: skip
-# Functions of libraries other than TensorFlow that make datasets, of a split; else a dictionary of them.
+# Functions of other libraries that make datasets from a split name; without one, a dictionary of datasets.
 _LOADING = frozenset({"tensorflow_datasets.load", "tensorflow_datasets.load.load"})
-# Those that are given nothing but datasets.
+# Functions that take nothing but datasets.
 _JOINING = frozenset({"zip", "choose_from_datasets", "sample_from_datasets"})
-# The position of their split.
+# The position of their split argument.
 _OF_SPLITS = {"load": 1, "as_dataset": 0}
 _ADDED_OPTIMIZERS = "tensorflow_addons.optimizers."
-# Modules of which a member that is not recorded, or that `getattr` takes, is probably of the kind.
+# Modules whose unrecorded members, or members taken by `getattr`, are probably of this kind.
 _MODULES = {
     "tensorflow.keras.optimizers": MadeKind.OPTIMIZER,
     "tensorflow.keras.optimizers.legacy": MadeKind.OPTIMIZER,
@@ -136,7 +136,7 @@ _MODULES = {
 }
 # Calls that pass on the elements of their argument, but are not the object itself.
 _ITERATING = frozenset(f"builtins.{name}" for name in ("iter", "list", "tuple", "sorted", "reversed"))
-# Libraries of which no call gives an object of the kinds.
+# Libraries whose calls never return objects of these kinds.
 _FOREIGN = frozenset({"builtins", "numpy", "pandas", "tqdm", "matplotlib", "sklearn", "scipy"})
 
 
@@ -180,7 +180,7 @@ class Creations:
                 found[name] = giving
         return found
 
-    # What an expression may be
+    # Possible values of an expression
 
     def kinds(self, node: ast.expr, scope: Scope, statement: Statement | None) -> Kinds:
         """The possible kinds of `node`, read in `scope` at `statement`."""

@@ -300,7 +300,7 @@ class _Rule:
             span = script.span(reading.node, reading.statement)
             edits.append(Edit(span.start, span.end, source.id))
         if own is None and not edits:
-            return None  # A name of the module that nothing here reads is meant for others.
+            return None  # A module-level name that nothing here reads is meant for other modules.
         edits += self.program.fact(Layout).remove(statement, len(script.siblings(statement)[0]) == 1)
         title = f"Use `{source.id}` for `{target.id}`"
         return Change(self.code, title, script.statement_span(statement), tuple(edits))
@@ -315,7 +315,7 @@ class _Rule:
             if isinstance(site.node.func, ast.Attribute) and (
                 not script.may_run(site.node) or (site.name not in named and not script.workspace)
             ):
-                continue  # A method or module member of this name is none of the script's.
+                continue  # A method or module member of this name is not the script's own.
             if not self._is_own(site) or site.node in self.program.fact(Creations).by_call:
                 continue
             for part in given:
@@ -379,7 +379,7 @@ def _is_whole(text: str) -> bool:
     return True
 
 
-# What is evaluated before a creation
+# Expressions evaluated before a creation
 
 
 def _can_be_named(creation: Creation) -> bool:
@@ -396,7 +396,7 @@ def _can_be_named(creation: Creation) -> bool:
     if not isinstance(node, _PLAIN) or not isinstance(root, ast.expr) or not _under(creation, root):
         return False
     if isinstance(node, ast.Assign) and isinstance(root, ast.Tuple | ast.List):
-        # Unpacked at once, where one assignment each says the same.
+        # Unpacked at once, where separate assignments are equivalent.
         if any(isinstance(target, ast.Tuple | ast.List) for target in node.targets):
             return False
     moved = (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from trainshift.python.syntax.chunk_syntax import Binding, ChunkSyntax, alternatives, last_name
 
 COMPUTING = frozenset({"import_module", "__import__", "getattr"})
-# Nodes with the value of one expression in them.
+# Nodes with the same value as one of their subexpressions.
 _LEADING_ON = (ast.Call, ast.Attribute, ast.Subscript, ast.NamedExpr, ast.Starred)
 
 

@@ -16,19 +16,19 @@ from trainshift.rewriting.datasets.knowledge import unordered
 from trainshift.rewriting.datasets.remedies import Draw, Remedies
 
 _GIVEN = ("x", "y", "sample_weight")
-# Libraries whose functions give arrays, tensors or tables.
+# Libraries whose functions return arrays, tensors or tables.
 _LIBRARIES = frozenset(
     {"builtins", "cv2", "h5py", "keras", "numpy", "pandas", "scipy", "sklearn", "tensorflow"}
 )
-# Of these those whose functions give no datasets.
+# Of these, the libraries whose functions return no datasets.
 _ARRAYS_ONLY = (
     *("cv2.", "numpy.", "pandas.", "scipy.", "sklearn."),
     *("keras.datasets.", "tensorflow.keras.datasets."),
 )
 _LISTING = frozenset({"builtins.list", "builtins.tuple"})
-# What holds arrays, and is no array.
+# Containers of arrays, which are not arrays.
 _HOLDING = (ast.List, ast.Tuple, ast.Dict)
-# What a part may be told by that is read again.
+# Expressions that may select a part and can be read again.
 _CUTTING = (ast.Attribute, ast.BinOp, ast.Constant, ast.Name, ast.Slice, ast.Tuple, ast.UnaryOp)
 
 

@@ -24,12 +24,12 @@ from trainshift.rewriting.datasets.knowledge import Knowledge
 from trainshift.rewriting.datasets.pipelines import Pipelines
 from trainshift.rewriting.datasets.remedies import Remedies
 
-# Methods of data that hand out batches in an order of their own, which they draw.
+# Methods of data that return batches in a random order.
 _HANDING_OUT = ("next_batch",)
 _NEXT = ("get_next", "next")
-# How a test asks whether a counter has grown.
+# The comparison by which a test asks whether a counter has grown.
 _GROWN = (ast.Gt, ast.GtE, ast.Lt, ast.LtE)
-# Methods by which a container, or a buffer of past steps, comes to hold more.
+# Methods that extend a container, or a buffer of past steps.
 _GROWING = ADDING | {"push", "put", "remember", "store"}
 
 

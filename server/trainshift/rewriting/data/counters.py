@@ -33,11 +33,11 @@ from trainshift.rewriting.ranks.root_only import RootOnly
 
 _LEAVING = frozenset({exits.BREAK, exits.RETURN, exits.RAISE, exits.END})
 _COMPARED = (ast.Eq, ast.Gt, ast.GtE, ast.Lt, ast.LtE, ast.NotEq)
-# What gives the value of a counter that is a variable of TensorFlow's.
+# Calls that return the value of a counter that is a TensorFlow variable.
 _READING = frozenset({"int", "numpy", "value", "read_value", "cast", "float", "eval"})
-# What gives numbers in a row.
+# Calls that return consecutive numbers.
 _NUMBERS = frozenset({"builtins.range", "numpy.arange", "numpy.linspace"})
-# Methods that draw as many values as numbers.
+# Methods that draw this many values.
 _DRAWING = ("bar", "errorbar", "fill_between", "loglog", "plot", "scatter", "semilogx", "semilogy", "step")
 
 
@@ -237,7 +237,7 @@ class Counters:
         for part in ast.walk(node.test):
             if isinstance(part, ast.BinOp) and isinstance(part.op, ast.Mod):
                 if self.counts(part.left, statement) and _is_count(part.right) and _is_zero(node.test, part):
-                    # Of two networks that train in turns each keeps its share of the turns.
+                    # If two networks train alternately, each keeps its share of the iterations.
                     trains = self._program.fact(WhatTrains).statement_trains(statement)
                     if not trains and (self._saves(statement) or self._sets_rate(statement)):
                         yield Limit(statement, part.right, every=True)
@@ -305,7 +305,8 @@ class Counters:
             return ""
         data = self._data.of(statement)
         counts = data is not None and any(place.form is Form.COUNT for place in data.places)
-        # Shares of numbers are no numbers of turns: ``numbers[rank::size]``, ``range(rank, n, size)``.
+        # Shares of numbers are not numbers of iterations: ``numbers[rank::size]``, ``range(rank, n,
+        # size)``.
         is_whole = isinstance(node.iter, ast.Call) and len(node.iter.args) < 3
         fewer = is_whole and self._horovod.divided(node.iter, statement.scope, statement)
         return node.target.id if counts or fewer else ""

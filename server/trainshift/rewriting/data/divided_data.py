@@ -128,11 +128,12 @@ class DividedData:
         own = [each for each in (*counts.taken, *counts.given) if each.site in sites]
         if any(stays(each.node) for each in own):
             return False
-        # What is shuffled behind a `take` was taken before: by all ranks the same, unless they differ there.
+        # Data shuffled after a `take` were taken before: the same data on all ranks, unless they differ
+        # there.
         taken = {each.site for each in counts.taken}
         cut = [node for node in nodes if node.site in taken]
         nodes = [up for node in cut for up in self._pipelines.upstream(node)] or nodes
-        # HV16 leaves the seed of an order that is split as it is, whatever is chosen.
+        # HV16 never changes the seed of an order that is divided.
         if any(node.operation == "skip" for node in nodes) and any(map(self._knowledge.draws, nodes)):
             return False
         row, known = list(self._nodes(pipeline)), self._knowledge
@@ -391,7 +392,7 @@ class DividedData:
         return all(once(each.root, frozenset()) for each in pipelines)
 
 
-# What holds arrays, as the form of what is divided.
+# Containers of arrays, by the form of the division.
 _HOLDING: dict[type[ast.expr] | None, Form] = {ast.List: Form.LIST, ast.Dict: Form.DICTIONARY}
 
 
@@ -399,7 +400,7 @@ _SEVERAL = "a share of one row would no longer match the others; iterate over th
 _ALONE = (
     "a print on rank 0 alone draws a second order from the same `shuffle`; move it to a statement of its own"
 )
-# So many turns that there are some for each rank.
+# So many iterations that each rank gets some.
 _MANY = 16
 
 
@@ -426,7 +427,7 @@ class _Cutting:
         `chained` tells that a method of it is called right there.
         """
         if node.is_share or (node.operation in JOINING and not self._obstacle(node, batched, freely=False)):
-            return [node]  # What belongs together is divided together.
+            return [node]  # Data that belong together are divided together.
         deeper = self._deeper(node, batched)
         if isinstance(deeper, str):
             if any(map(self._is_divided, self._pipelines.upstream(node))):

@@ -20,7 +20,7 @@ from trainshift.python.names.uses import parts_of
 from trainshift.python.syntax.chunk_syntax import Site, Statement, argument
 from trainshift.python.values.backward_slice import sliced
 
-# Methods of a dataset that are given the size of a batch first; all else calls it so.
+# Methods of a dataset whose first argument is the batch size; others take it by this name.
 _BATCHING = ("batch", "padded_batch", "ragged_batch")
 _FITTING = ("fit", "train_on_batch")
 _SIZE = "batch_size"

@@ -174,7 +174,7 @@ def told_apart(
     `counting` do nothing else with it.
     """
     other = _other_use(program, numbered, counting)
-    reason = f"its number, which would differ by rank, also {other}"
+    reason = f"its index, which would differ by rank, also {other}"
     return IndexLoop(numbers, reason=reason) if other is not None else None
 
 

@@ -26,10 +26,10 @@ from trainshift.rewriting.datasets.generators import Generators
 from trainshift.rewriting.datasets.pipelines import Node, Pipelines
 from trainshift.rewriting.datasets.readers import Readers
 
-# Functions of TensorFlow that make an input function of arrays, and whether what they are given is surely one
-# that can be cut: `numpy_input_fn` takes dictionaries too.
+# Functions of TensorFlow that make an input function from arrays, and whether their argument can certainly
+# be sliced: `numpy_input_fn` also takes dictionaries.
 _OF_ARRAYS = {"numpy_input_fn": False, "pandas_input_fn": True}
-# The arguments of hooks that end a training after some steps.
+# The arguments of hooks that end training after a number of steps.
 _STOPPING = ("last_step", "num_steps")
 
 

@@ -78,7 +78,7 @@ class Iterated:
             if function is None or data is None or not self._is_step(function, site):
                 continue
             if by_python and site.name == "map" and len(site.node.args) != 2:
-                data = site.node  # A share of one row would no longer fit the others.
+                data = site.node  # A share of one row would no longer match the others.
             root = self._program.fact(Pipelines).read(Occurrence(data, site.scope, site.statement))
             if by_python or (site.name == "reduce" and root.is_dataset):
                 yield Iteration(root.at, site.statement)

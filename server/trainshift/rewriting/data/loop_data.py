@@ -61,11 +61,11 @@ class LoopData:
         if self.how is How.WHOLE:
             return f"every rank reads all of {data}: {self.reason}"
         if self.how is How.STEPS and self.reason:
-            where = "and all of them" if self.is_alike else "perhaps all of them"
+            where = "and all ranks" if self.is_alike else "and perhaps all ranks"
             remedy = ", or shuffle it without a seed" if "; tell" in self.reason else ""
             remedy = remedy or "; shuffle it without a seed" * (";" not in self.reason)
             return (
-                f"each rank takes 1/hvd.size() of the steps, {where} through the same part of {data}: "
+                f"each rank takes 1/hvd.size() of the steps, {where} read the same part of {data}: "
                 f"{self.reason}{remedy}"
             )
         if self.how is How.STEPS and {place.form for place in self.places} - {Form.STEPS, Form.COUNT}:

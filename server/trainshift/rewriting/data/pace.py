@@ -27,14 +27,14 @@ from trainshift.rewriting.data.loop_data import How
 from trainshift.rewriting.data.same_data import same_data
 from trainshift.rewriting.data.step_counts import StepCount, StepCounts
 
-# What gives the length of a dataset: functions of it, and methods.
+# Functions and methods that return the length of a dataset.
 _LENGTHS = ("len", "cardinality")
-# The counts that end loops which take no data from Python.
+# Counters of loops that take no data from Python.
 _ENDS = {
     Pattern.ESTIMATOR: {"steps", "max_steps"},
     Pattern.MONITORED_SESSION: {"num_steps", "last_step"},
 }
-# What is said of a loop that is not divided, and of which data nothing is known.
+# The text for a loop that is not divided, and whose data are unknown.
 ALL_TURNS = (
     "every rank runs all iterations of {}: its share of the data is unknown; iterate over "
     "a dataset of known length, or divide the iterations by `hvd.size()` if each draws its "
@@ -46,7 +46,7 @@ SAME_DATA = (
     "time; give each rank its own rows, such as `{1}[hvd.rank()::hvd.size()]`"
 )
 _ALL_WORK = "every rank runs all iterations of {}, so more ranks save no time: {}"
-# What is said further, by how its turns draw at random, where they do.
+# The second part of the text, by the kind of random draws in the iterations.
 _NO_DRAWS = (
     "a rank's share of it is unknown; give each rank its own data, and `1/hvd.size()` of the iterations"
 )
@@ -145,7 +145,7 @@ class Pace:
                     shares = data is not None and data.how is not How.WHOLE
                     found[statement] = divided or shares or self._draws_turns(statement)
         counted = {count.what for count in self._counts}
-        # What Estimators train on is no iteration of the script's.
+        # Estimators train on their input function, not on an iteration of the script.
         given = any(each.how is not How.WHOLE for each in self._data.loops if each.statement not in found)
         for loop in self._program.fact(Loops).own:
             if loop.pattern in _ENDS:

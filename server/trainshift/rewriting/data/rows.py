@@ -31,11 +31,11 @@ from trainshift.rewriting.datasets.generators import Generators
 from trainshift.rewriting.datasets.knowledge import unordered
 from trainshift.rewriting.datasets.remedies import Remedies
 
-# What numbers the elements of a row, or shows how far it is.
+# Functions that number the elements of a row, or show progress.
 _SIDE_BY_SIDE = "builtins.zip"
 ASKING = worlds.ASKING | {"get", "get_nowait", "predict", "read", "sample"}
 """Methods that ask the world for what may be another thing on each rank."""
-# Methods of Keras' readers of pictures, which give sequences.
+# Methods of Keras' image readers that return sequences.
 _FLOWS = ("flow", "flow_from_dataframe", "flow_from_directory")
 
 
@@ -138,7 +138,7 @@ def _of_sequence(fit: Fit, at: Occurrence, order: Verdict) -> Rows:
 def _of_flow(program: Program, at: Occurrence) -> Rows | None:
     """The sharding of the arrays that an image reader makes batches from; None if there are none."""
     if not isinstance(at.node, ast.Call):
-        return None  # What it is called may be asked for its length.
+        return None  # Its name may be asked for its length.
     site, given = program.script.site_of(at.node), at.node
     if site.name != "flow" or hides_arguments(given) or argument(given, None, "subset") is not None:
         return None

@@ -18,21 +18,21 @@ from trainshift.rewriting.data.batches import run_in
 from trainshift.rewriting.data.rows import ASKING
 from trainshift.rewriting.datasets.remedies import Remedies
 
-# What makes data: packages, and functions of TensorFlow's.
+# Packages, and TensorFlow functions, that make data.
 _MAKING = (
     "numpy.", "pandas.", "sklearn.", "tensorflow.constant", "tensorflow.convert_to_tensor",
     "tensorflow.keras.datasets.", "tensorflow.linspace", "tensorflow.random.",
 )  # fmt: skip
-# What makes single numbers.
+# Functions that make single numbers.
 _SINGLE = frozenset(
     {"float32", "float64", "int32", "int64", "log", "max", "mean", "min", "prod", "sqrt", "std", "sum"}
 )
-# What gives data in another form, whenever it is called.
+# Functions that return data in a different form, whenever they are called.
 _CONVERTING = frozenset({"array", "asarray", "astype", "cast", "constant", "convert_to_tensor", "reshape"})
-# What is given gradients, or the loss, and no data.
+# Functions that take gradients or the loss, not data.
 _GRADIENTS = ("apply_gradients", "compute_gradients", "get_gradients", "gradient", "minimize")
 _FEWEST = 3
-# What is behind more steps than this is not shown to be data.
+# An expression behind more steps than this is not recognized as data.
 _DEEPEST = 20
 
 
@@ -49,7 +49,7 @@ def same_data(program: Program, loop: Statement) -> ast.expr | None:
     for at in _trained_on(program, inside, here):
         bindings = program.names.bindings(at)
         if any(each.statement in inside for each in bindings):
-            return None  # Each turn makes it anew, of what it may.
+            return None  # Each iteration makes it anew, from any arguments.
         if found is None and _is_data(program, at, 0) and not _is_own(program, at):
             found = at.node
     return found

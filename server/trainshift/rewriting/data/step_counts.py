@@ -17,7 +17,7 @@ from trainshift.python.names.values import Unknown
 from trainshift.python.syntax.chunk_syntax import Site, Statement, argument
 from trainshift.rewriting.data.iterated import Iterated
 
-# Constructors of which arguments count the steps of a training.
+# Constructors with arguments that count the steps of a training.
 _COUNTING = {
     "tensorflow.estimator.StopAtStepHook": ("num_steps", "last_step"),
     "tensorflow.estimator.TrainSpec": ("max_steps",),

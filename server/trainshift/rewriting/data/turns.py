@@ -27,18 +27,18 @@ from trainshift.rewriting.datasets.pipelines import Pipelines
 NEXT = ("get_next", "next", "next_batch")
 """The functions and methods that ask for the next element."""
 _ARITHMETIC = frozenset({"int", "len", "max", "min", "slice"})
-# What goes through something else, as it is.
+# Functions that pass another iterable through unchanged.
 _AROUND = {
     "builtins.enumerate", "builtins.iter", "builtins.list", "builtins.reversed", "builtins.sorted",
     "builtins.tuple", "builtins.zip", "itertools.chain", "itertools.zip_longest",
 }  # fmt: skip
 _NUMBERS = frozenset({"builtins.range", "itertools.count", "itertools.repeat", "tensorflow.range"})
 _PARTS = ("items", "keys", "values")
-# What has a state that training changes.
+# Objects whose state changes during training.
 _STATE = (*api.OPTIMIZERS, *api.MODEL, *api.LAYER, *api.METRIC, *api.MODULE, *api.VARIABLE)
 _STATES = frozenset((*VARIABLE_LISTS, "layers", "non_trainable_variables", "non_trainable_weights"))
 _TAKEN = ("compute_gradients", "get_gradients")
-# What draws which elements a batch has.
+# Functions that draw the elements of a batch.
 _CHOICES = frozenset({"choice", "choices", "integers", "randint", "sample"})
 
 
@@ -120,7 +120,7 @@ class Turns:
             return True
         if isinstance(value, Display) or not self._names.may_be(frozenset({value}), *_STATE):
             return False
-        # What is gone through one by one is no model.
+        # An iterated object is not a model.
         return not isinstance(value, UserInstance) or not self._names.function_named(value.scope, "__iter__")
 
     @cached_property

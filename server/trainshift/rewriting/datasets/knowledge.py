@@ -37,7 +37,7 @@ _TELL = "set it with `.apply(tf.data.experimental.assert_cardinality(n))`"
 _COUNTS = "assert_cardinality"
 _FROM_GENERATOR = "from_generator"
 _ONE = "from_tensors"
-# How options allow the order of elements to be left to chance.
+# Options that leave the order of elements to chance.
 _CHANCE = ("deterministic", "experimental_deterministic")
 
 
@@ -54,7 +54,7 @@ class Knowledge:
     def uncounted(self, node: Node) -> str:
         """The reason why the number of a dataset's elements may be infinite or differ between ranks."""
         if node not in self._lengths:
-            self._lengths[node] = ""  # It cannot depend on itself.
+            self._lengths[node] = ""  # A dataset cannot depend on itself.
             self._lengths[node] = self._uncounted(node)
         return self._lengths[node]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-# The number of results depends only on the number of elements; each comes from its own.
+# The number of results depends only on the number of elements; each result comes from its own element.
 ELEMENTWISE = frozenset(
     {"map", "prefetch", "enumerate", "with_options", "as_numpy_iterator", "make_one_shot_iterator"}
 )
@@ -20,7 +20,7 @@ UNCOUNTED = frozenset(
         "unique",
     }
 )  # fmt: skip
-# The methods of a dataset that return another one (True), or an iterator.
+# The methods of a dataset that return another dataset (True), or an iterator.
 METHODS: dict[str, bool] = {
     **dict.fromkeys(
         PASSABLE | UNCOUNTED | {"apply", "shard", "skip", "snapshot", "take", "window"} - {"", "iter"},
@@ -30,16 +30,16 @@ METHODS: dict[str, bool] = {
     "make_one_shot_iterator": False,
     "make_initializable_iterator": False,
 }
-# Functions that read the files of a folder, in two parts if they are asked for both.
+# Functions that read the files of a folder, in two parts on request.
 DIRECTORIES = ("image_dataset_from_directory", "text_dataset_from_directory", "audio_dataset_from_directory")
-# Functions that make datasets of a known length, and those of which it is not known.
+# Functions that make datasets of known length, and those that make datasets of unknown length.
 COUNTED = frozenset(
     {
         "from_tensor_slices", "from_tensors", "range", "list_files", "load", "as_dataset",
         "timeseries_dataset_from_array", *DIRECTORIES,
     }
 )  # fmt: skip
-# Functions that read files, one after the other, and whether they shuffle unless they are told not to.
+# Functions that read files one after the other, and whether they shuffle by default.
 FILES = {
     **dict.fromkeys(
         ("CsvDataset", "FixedLengthRecordDataset", "SqlDataset", "TFRecordDataset", "TextLineDataset"), False
@@ -65,7 +65,7 @@ DRAWING = {
     "load": ("shuffle_files", False),
     "as_dataset": ("shuffle_files", False),
 }
-# Functions of Python's, and of other libraries, that give what they are given to iterate.
+# Functions of Python, and of other libraries, that return their iterable argument.
 WRAPPERS = frozenset(
     {
         "builtins.enumerate", "builtins.iter", "builtins.zip", "rich.progress.track",

@@ -70,7 +70,7 @@ class Pipelines:
         key = id(at.node), id(at.scope)
         known = self._nodes.get(key)
         if known is not None:
-            # A dataset made from itself, in a loop say, is not followed.
+            # A dataset made from itself, as in a loop, is not followed.
             return known if known not in self._open else Node(at, unseen=True)
         node = self._nodes[key] = Node(at)
         self._open.add(node)

@@ -16,7 +16,7 @@ from trainshift.python.syntax.chunk_syntax import Binding, ChunkSyntax, Scope, S
 from trainshift.python.values.effects import Effect
 from trainshift.rewriting.datasets.pipelines import Node, Pipelines
 
-# What asks a dataset without reading its elements.
+# Functions that query a dataset without reading its elements.
 _ASKING = ("len", "cardinality", "print", "type", "isinstance", "id", "options")
 _ASKED = frozenset({"element_spec", "cardinality", "options"})
 
@@ -46,7 +46,7 @@ class Readers:
 
         for each in reachable(reading(node), reading):
             if isinstance(each.at.node, ast.Subscript):
-                yield each.at  # What holds it may be read anywhere.
+                yield each.at  # Its container may be read anywhere.
             for binding in each.bindings:
                 yield from self._of_binding(binding, each, allowed)
             for function in each.called:
@@ -89,7 +89,7 @@ class Readers:
                 if imported or binding in self._names.bindings(read.at):
                     yield read.at
         if binding.path and isinstance(binding.value, ast.Call):
-            # What a function gives several of is unpacked here, and perhaps elsewhere too.
+            # A function's several results are unpacked here, and perhaps elsewhere too.
             for function in self._names.called_functions(self._script.site_of(binding.value)):
                 yield from self._of_function(function, {*allowed, id(binding.value)})
 

@@ -205,7 +205,7 @@ class Remedies:
         if self._script.called_name(site) not in _SENT or not site.node.args:
             return None
         drawn = self._names.calls(site, *_DRAWING_NUMBERS) or self._draws.generator(site) is not None
-        # A batch that is drawn in each turn is another one on each rank.
+        # A batch drawn in each iteration differs between the ranks.
         is_once = site.name == "permutation" or not self.is_repeated(site)
         is_sent = drawn and is_once and self._is_index(site.node.args[0], site)
         return Remedy.SENT if is_sent and self._can_send(site) else None
@@ -222,7 +222,7 @@ class Remedies:
         sizes += site.node.args if is_size else site.node.args[2:]
         given = [each for each in sizes if each is not None]
         if not given:
-            return Remedy.SENT  # It is one number.
+            return Remedy.SENT  # It is a single number.
         is_row = len(given) == 1 and not isinstance(given[0], ast.Tuple)
         return Remedy.SENT if is_row and self._is_index(given[0], site) else None
 

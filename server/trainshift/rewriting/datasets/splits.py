@@ -18,7 +18,7 @@ from trainshift.python.names.occurrence import Occurrence, of_call
 from trainshift.python.syntax.chunk_syntax import Site, arguments, last_name
 from trainshift.rewriting.datasets.remedies import Draw, Remedies
 
-# What gives the rows that are not among some others.
+# Functions that return the rows that are not among others.
 _REST = ("delete", "difference", "drop", "in1d", "isin", "setdiff1d")
 
 

@@ -20,9 +20,9 @@ from trainshift.rewriting.tf1.graphs import Graphs
 
 LAYER = "tensorflow.keras.layers.BatchNormalization"
 _READY = "tensorflow.keras.applications."
-# The arguments of Keras' layer that are given by position.
+# The arguments of Keras' layer that are passed by position.
 _POSITIONS = ("axis", "momentum", "epsilon", "center", "scale")
-# What Keras' own layer does with these, Horovod's does not.
+# Arguments of Keras' layer that Horovod's does not implement.
 _OF_KERAS = ("fused", "synchronized", "renorm", "virtual_batch_size")
 
 
@@ -77,7 +77,9 @@ class BatchNorms:
             elif any(
                 isinstance(value, Class) and LAYER in self._names.ancestry(value.scope) for value in values
             ):
-                yield BatchNorm(site, f"{last_name(site.node.func)} is a class of its own")
+                yield BatchNorm(
+                    site, f"{last_name(site.node.func)} is a class of the script, derived from Keras's layer"
+                )
             elif any(LAYER in self._given(each, site) for each in _references(site.node)):
                 yield BatchNorm(site, "Trainshift cannot see where the layer is made")
 

@@ -85,7 +85,7 @@ class CallbackLists(Lists):
             for value in values
         )
 
-    # What a callback is
+    # Kinds of callbacks
 
     def _looked_at(self, member: Member) -> Member:
         """The member, with the further effects of a callback beside its role."""

@@ -20,7 +20,7 @@ from trainshift.rewriting.keras.wraps import Wraps
 
 REGISTER = "register_keras_serializable"
 _DATACLASS = "dataclasses.dataclass"
-# What is of these libraries is put into a configuration as a dictionary that says what it was.
+# Objects of these libraries are stored in a configuration as a dictionary that describes them.
 _OBJECTS = ("tensorflow.", "keras.", "numpy.")
 _ANEW = "Horovod recreates the optimizer"
 _CANNOT_HOLD = f"{_ANEW} from its configuration, which cannot hold"
@@ -72,7 +72,7 @@ class ScheduleConfigs:
         """Every class that lacks something, also for classes that inherit its constructor."""
         found: dict[Scope, Remake] = {}
         made = list(self._program.fact(Wraps).schedules)
-        for schedule in made:  # What schedules are made of is made again too.
+        for schedule in made:  # The objects inside schedules are recreated too.
             given = self._given(schedule)
             made += [
                 value
@@ -166,7 +166,7 @@ class ScheduleConfigs:
         taken = init.node.args
         me = _first(init)
         if taken.vararg or me is None or len(taken.posonlyargs) > 1 or init.statement is None:
-            return None  # A configuration has names only.
+            return None  # A configuration contains only names.
         positional = [*taken.posonlyargs, *taken.args][1:]
         names = [each.arg for each in (*positional, *taken.kwonlyargs)]
         held = {name: self._holding(cls, init, name) for name in names}

@@ -33,11 +33,11 @@ OTHER_BEGINNING = (
 )
 _ARRAYS = ("get_weights",)
 _SET = "set_weights"
-# What gives a variable's value, or another variable with it.
+# Calls that return a variable's value, or a new variable with that value.
 _COPYING = frozenset(
     {"Variable", "array", "convert_to_tensor", "copy", "deepcopy", "identity", "numpy", "read_value", "value"}
 )
-# The methods of a callback that are called before the first step is done.
+# The methods of a callback that run before the end of the first step.
 _FIRST = ("set_model", "on_train_begin", "on_epoch_begin", "on_train_batch_begin", "on_batch_begin")
 _ASSIGN = "assign"
 
@@ -117,7 +117,7 @@ class SetWeights:
         is_unbuilt = any(map(self._program.fact(Broadcasts).is_unbuilt, trained if self._read else ()))
         for at, is_whole in self._read if trained else ():
             assert at.statement is not None
-            # A model is perhaps called in the loop first, and has no variables before.
+            # The loop may call the model first, and it has no variables before.
             around = self._outermost(at.statement)
             place = at.statement if is_unbuilt else around
             here = {dotted(each.node) for each in self._plain(at)}

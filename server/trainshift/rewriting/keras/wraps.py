@@ -138,7 +138,8 @@ class Wraps:
         self._wraps: dict[ast.expr, Wrap] = {}
         self._named: list[Named] = []
         self._hidden: list[HiddenOptimizer] = []
-        # Where an optimizer is compiled that a tape uses in another mode; None if others may be there too.
+        # Where an optimizer is compiled that a tape uses in another mode; None if there may be other
+        # places.
         self._in_modes: dict[ast.Call, list[Compile | None]] = {}
         self._unnamed: list[Unnamed] = []
         self._is_keras3 = program.fact(Target).is_keras3
@@ -209,7 +210,7 @@ class Wraps:
             model = self._script.text(site.node.func, site).rpartition(".")[0]
             self._hide(
                 site,
-                f"{model} may have a train_step with its own tape, or not; give each kind its own compile",
+                f"{model} may have a train_step with its own tape, or not; compile each kind separately",
             )
             return
         if given is None:
@@ -249,12 +250,12 @@ class Wraps:
         else:
             self._hide(site, reason)
 
-    # From a use to what makes the optimizer
+    # From a use to the creation of the optimizer
 
     def _read_use(self, use: _Use) -> None:
         made = reaching_calls(self._script, self._makers, *use.place)
         if self._is_keras3 and use.module == KERAS and (made or self._strangers(use)):
-            return  # What it is compiled in averages.
+            return  # The compiled optimizer averages.
         if any(site.node in self._factories for site in made):
             self._read_factories(use, made)
             return
@@ -339,7 +340,7 @@ class Wraps:
             known = self._factories.get(site.node)
             if known is None or len(made) > 1:
                 text = self._script.text(use.node, use.site)
-                self._hide(use.site, f"{text} may be made in several ways; give each its own compile")
+                self._hide(use.site, f"{text} may be made in several ways; compile each separately")
                 return
             target = _first_target(site) if known.text("returns") == "pair" else _target(site)
             if not target:
@@ -435,7 +436,7 @@ class Wraps:
             compiles = self._in_modes.setdefault(site.node, [])
             compiles.append(use.compile if alone else None)
         if site.node in self._wrapped:
-            # A wrap of it that is not used is left alone, and must not become one of a wrap.
+            # An unused wrap of it is left alone, and must not be wrapped again.
             self._wraps.setdefault(use.node, replace(self._wrap(site, use), used=(use.node, use.site)))
         else:
             self._wraps.setdefault(site.node, self._wrap(site, use))

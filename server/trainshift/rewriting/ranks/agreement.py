@@ -41,9 +41,9 @@ from trainshift.rewriting.ranks.read_back import ReadBack
 _CHOOSING = frozenset({"choice", "choices", "sample", "suggest_categorical"})
 # Functions that shuffle in place and return nothing, or draw whole data.
 _IN_PLACE = divergence.BY_STATE | {"fit", "fit_generator", "rejection_resample", "shuffle"}
-# Why two ranks give a file other names.  Files that are listed are there, whoever lists them.
+# Reasons why two ranks name a file differently.  Listed files exist, whichever rank lists them.
 _NAMING = (CauseKind.CLOCK, CauseKind.DRAW, CauseKind.HOST)
-# Calls whose results cannot be sent, such as a connection, or would not help.
+# Calls whose results cannot be sent, such as a connection, or need not be.
 _UNSENT = (CauseKind.NET, CauseKind.RANK)
 # Functions that list files as objects, or folder by folder, each in its own order.
 _UNSORTED = frozenset({"scandir", "walk"})
@@ -157,7 +157,7 @@ class Agreement:
         if site.in_fstring or self._script.called_name(site) in _IN_PLACE:
             return None
         if self._program.fact(Uniformity).draws.is_of_frame(site):
-            return None  # It gives whole rows.
+            return None  # It returns whole rows.
         if (
             divergence.sink is Sink.SPLIT
             and divergence.cause.kind is CauseKind.DISK
@@ -264,12 +264,12 @@ class Agreement:
     def _can_tell(self, scope: Scope, statement: Statement | None) -> bool:
         """Return whether all ranks reach a place at which objects can be sent."""
         function = scope.function()
-        # A generator may be run by a thread, which sends nothing.
+        # A generator may run in a thread, which sends nothing.
         if statement is None or not can_send(self._program, scope) or (function and function.is_generator):
             return False
         if self._program.fact(Horovod).on_root(statement):
             return False
-        # Episodes of one rank end when those of others do not.
+        # Episodes end at different times on different ranks.
         return not any(map(self._goes_by_world, statements_around(self._names, statement)))
 
     def _goes_by_world(self, statement: Statement) -> bool:

@@ -45,10 +45,10 @@ class Form(Enum):
     WRITER = "a summary writer that writes nothing on other ranks"
     DISABLE = "the progress bar disabled on other ranks"
     RELOAD = "the statement under a test of the rank, then a broadcast of the model"
-    SHARE = "the path that rank 0 has, sent to the others when rank 0 has come here"
+    SHARE = "the path of rank 0, sent to the others when rank 0 arrives here"
     ELSEWHERE = "the path replaced on other ranks by one that keeps nothing"
-    QUIET = "an argument by which other ranks stay quiet"
-    BEFORE = "a line above by which other ranks stay quiet"
+    QUIET = "an argument that keeps other ranks quiet"
+    BEFORE = "a line above that keeps other ranks quiet"
     CONTEXT = "the context of the with statement under a test of the rank"
     VERBOSE = "the progress bar of evaluate or predict silenced on other ranks"
 
@@ -145,7 +145,7 @@ class GuardForms:
         if not late and self._restored.is_trained(site):
             return RootCall(site, RootKind.WRITE, Form.GUARD, outer, doubt)
         if self._in_graphs or any(may_differ(above) for above in site.statement.ancestors()):
-            return None  # A broadcast would wait for ranks that do not come here: each loads for itself.
+            return None  # A broadcast would wait for ranks that never reach it: each loads for itself.
         return RootCall(site, RootKind.WRITE, Form.RELOAD, outer, doubt)
 
     def _guard_restore(self, site: Site, outer: ast.expr) -> RootCall | None:
@@ -201,7 +201,7 @@ class GuardForms:
             if statement in site.statement.path() and self._effects.acts(site)
         ]
         if any(site.name not in (ADDING | {"remove"}) for site in acting):
-            return "the block under it does what every rank must do"
+            return "the block under it also does work that every rank must do"
         body = [part for each in statement.branches["body"] for part in ast.walk(each.node)]
         bound = {part.id for part in body if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)}
         for name in sorted(bound):

@@ -135,7 +135,7 @@ class LibraryCalls:
         users = [each for each in self._script.statements if bound and self._may_read(each, bound, site)]
         return "" if bound and all(_only_writes(each, bound) for each in users) else _KEPT
 
-    # What is not known
+    # Unknown calls
 
     @cached_property
     def left(self) -> dict[str, list[Site]]:
@@ -199,16 +199,16 @@ class LibraryCalls:
 # The methods of paths that move files, with their number of arguments.
 _MOVING = {"rename": 1, "replace": 1, "unlink": 0, "symlink_to": 1, "hardlink_to": 1, "rmdir": 0}
 _PATH_WORDS = frozenset({"missing_ok", "target_is_directory"})
-# The methods of an open file that read nothing, and how functions begin that write to one.
+# The methods of an open file that read nothing, and the prefixes of functions that write to one.
 _FILE_WRITING = frozenset({"write", "writelines", "flush", "close", "seek", "tell", "fileno"})
 _WRITING_TO = ("dump", "print", "save", "to_", "write", "DictWriter")
-# Beginnings of calls that every rank needs: they set up its process, or its model.
+# Prefixes of calls that every rank needs: they set up its process, or its model.
 _SETTING_UP = (
     "append", "apply", "build", "clear", "close", "compile", "config", "connect", "disable", "enable", "eval",
     "extend", "filter", "fit", "init", "load", "manual_seed", "predict", "read", "register", "reset", "seed",
     "set_", "setup", "step", "train", "update", "use",
 )  # fmt: skip
-# Libraries whose members with such names are told of elsewhere.
+# Libraries whose members with such names are handled elsewhere.
 _KNOWN = frozenset({"horovod", "tensorflow_datasets", "rich", "click", "joblib"})
 
 

@@ -76,7 +76,7 @@ class PathKeys:
         text = self._text(at)
         if text is not None:
             return _SHOWN + text
-        # A path that is made of itself, as in a loop, is known by where it stands.
+        # A path made from itself, as in a loop, is identified by its location.
         parts = [self._known.get(part.node) or self._number(part.node) for part in self._needed(at)]
         if _same_path(at.node) is not None:
             return parts[0]

@@ -32,17 +32,17 @@ from trainshift.rewriting.ranks.path_keys import PathKeys, is_shown, may_end_ali
 from trainshift.rewriting.ranks.restored import Restored
 from trainshift.rewriting.ranks.root_only import RootOnly
 
-# The forms by which a whole statement is left to rank 0.
+# The forms by which a whole statement is limited to rank 0.
 _GUARDED = (Form.GUARD, Form.RELOAD)
 # Calls that run their function arguments in other threads or processes: datasets, pools and threads.
 _HANDED_TO = (
     "Process", "Thread", "apply_async", "filter", "flat_map", "from_generator", "imap", "imap_unordered",
     "interleave", "map", "numpy_function", "py_func", "py_function", "starmap", "submit",
 )  # fmt: skip
-# Data of which Keras reads the batches in threads of its own.
+# Data whose batches Keras reads in threads of its own.
 _SEQUENCES = ("tensorflow.keras.utils.Sequence", "tensorflow.keras.utils.PyDataset")
 
-# The object whose method reads, in the terms of entries.
+# The object whose method reads, in the terms of the entries.
 _SELF = "self"
 
 
@@ -112,7 +112,7 @@ class ReadBack:
         found: list[Read] = []
         for site in self._script.sites_named(*sorted(self._program.fact(Libraries).names_stating("removes"))):
             path = self._taken_away_by(site) if site in guarded or self._is_on_root(site) else None
-            # Each rank collects its garbage when it likes.
+            # Each rank collects garbage at its own times.
             if path is None or any(
                 _is_finalizer(call) for call in calls_leading_to(self._program.names, site)
             ):
@@ -346,7 +346,7 @@ class ReadBack:
 def _places(site: Site) -> Iterator[ast.expr]:
     """Yield the parts of a writing call that may be the path, its receiver among them."""
     for given in arguments(site.node):
-        # Rewritten, the path of `open` is one on rank 0 and another on the others.
+        # After the rewrite, the path of `open` differs between rank 0 and the others.
         path = given.body if isinstance(given, ast.IfExp) else given
         if not isinstance(path, ast.Constant) or isinstance(path.value, str):
             yield path

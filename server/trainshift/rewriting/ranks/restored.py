@@ -25,7 +25,7 @@ from trainshift.rewriting.target import Target
 _METHODS = (*named("restoring"), "load_weights")
 # Methods of callbacks that Keras calls before the first step.
 _EARLY = frozenset({"__init__", "set_model", "set_params", "on_train_begin"})
-# A checkpoint is not looked for through more managers than this: what it holds is not seen then.
+# A checkpoint is followed through at most this many managers: beyond, its contents are unknown.
 _DEEPEST = 3
 
 
@@ -132,7 +132,7 @@ class Restored:
         trained = {value for node, at, _ in self._trained_at(site) for value in self._objects(node, at)}
         return all(bool(found := self._objects(*each)) and found <= trained for each in held)
 
-    # What is held, and what is trained
+    # Checkpointed objects, and trained objects
 
     def _trained_at(self, site: Site) -> list[tuple[ast.expr, Site, bool]]:
         """The models or optimizers of the steps that are the same objects at `site`; whether each is a

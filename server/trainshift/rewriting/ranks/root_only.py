@@ -42,9 +42,9 @@ from trainshift.rewriting.ranks.library_calls import LibraryCalls
 from trainshift.rewriting.ranks.own_paths import OwnPaths
 from trainshift.rewriting.rates.learning_rates import LearningRates
 
-# The levels at which every rank would tell its progress.
+# The log levels at which every rank would report its progress.
 _TALKATIVE = frozenset({"INFO", "DEBUG", "info", "debug"})
-# The forms that an entry of a library tells all of.
+# The forms for which a library's entry has all details.
 _BY_ENTRY = (Form.ELSEWHERE, Form.QUIET, Form.CONTEXT)
 
 
@@ -129,10 +129,10 @@ class RootOnly:
             if site.name in names and not _is_import_fallback(site.statement):
                 yield site
 
-    # What a call is
+    # Kinds of calls
 
     def _read(self, site: Site) -> RootCall | None:
-        # Known full names take precedence over mere names of methods.
+        # Known full names take precedence over method names alone.
         for value in sorted(self._script.names.callee(site), key=lambda v: isinstance(v, Unknown)):
             found = self._classify(site, value)
             if found is not None:
@@ -278,7 +278,7 @@ class RootOnly:
             return False
         if site.name == "mkdir" and any(word.arg == "exist_ok" for word in site.node.keywords):
             return False
-        # `write` and `dump` give something back for what writes no file; only a statement can be a file's.
+        # `write` and `dump` return a value on objects that write no file; only a statement can write one.
         return site.name not in ("write", "dump") or isinstance(site.parent, ast.Expr)
 
     def _is_to_memory(self, site: Site) -> bool:

@@ -105,7 +105,7 @@ class CountedRates:
             and horovod.divided(above.right, read.scope, read.statement)
             for above in expression_path(read.statement.node, read.node)
         ) or any(
-            # If it is a part of the rank's own steps, it is compared with these.
+            # If it is a part of the rank's own steps, it is compared with them.
             isinstance(above, ast.BinOp)
             and isinstance(above.op, ast.Div | ast.FloorDiv | ast.Mod)
             and above.right is not read.node

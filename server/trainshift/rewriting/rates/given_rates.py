@@ -27,7 +27,7 @@ from trainshift.rewriting.target import Target
 from trainshift.rewriting.tf1.estimators import Estimators
 from trainshift.rewriting.tf1.graphs import Graphs
 
-# The optimizers of Keras 2.11 to 2.15 drop ``lr=`` with a warning; the legacy ones take it.
+# The optimizers of Keras 2.11 to 2.15 drop ``lr=`` with a warning; the legacy ones accept it.
 _IGNORING_LR = ("tensorflow.keras.optimizers.Optimizer",)
 
 
@@ -163,13 +163,13 @@ class GivenRates:
         signature = api.constructor(cls, keras3=self._program.fact(Target).is_keras3)
         parameter = signature.parameter("learning_rate") if signature is not None else None
         if signature is None or parameter is None:
-            return []  # A wrapper such as LossScaleOptimizer (spec.md 5.22): the inner one is seen by itself.
+            return []  # A wrapper such as LossScaleOptimizer (spec.md 5.22): handled by itself.
         old = argument(site.node, None, "lr")
         ignored = api.is_subclass(cls, *_IGNORING_LR)
         if old is not None and not ignored:
             return [GivenRate(old)]
         if old is not None and self._program.fact(Horovod).scaled(old, site.scope, site.statement):
-            return []  # Scaled by the script itself, for a TensorFlow that reads it.
+            return []  # Scaled by the script itself, for a TensorFlow version that reads it.
         doubt = "this optimizer has ignored lr= since TensorFlow 2.11; its default rate is scaled"
         return self._given_by_signature(site, signature, "learning_rate", doubt if old is not None else "")
 
@@ -241,10 +241,10 @@ class GivenRates:
         if word is not None:
             return [GivenRate(word.value)]
         if any(self._names.may_be(values, *api.OPTIMIZERS) for values in self._arguments(site)):
-            return []  # A wrapper: the inner one is seen by itself.
+            return []  # A wrapper: the inner one is handled on its own.
         made = Instance(name, site.node)
         if not name.rpartition(".")[2][:1].isupper() and made not in self._stepped:
-            return []  # What a function makes is scaled where it is compiled (HV10).
+            return []  # The result of a function is scaled where it is compiled (HV10).
         return [GivenRate(None, reason=f"Trainshift does not know where {name} takes its learning rate")]
 
     def _arguments(self, site: Site) -> list[frozenset[Value]]:

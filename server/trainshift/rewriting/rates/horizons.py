@@ -20,7 +20,7 @@ from trainshift.python.names.values import Class, Instance, UserInstance
 from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement, argument, arguments, hides_arguments
 from trainshift.rewriting.data.pace import Pace
 
-# The arguments of schedules that count steps: numbers, and steps that are compared with others.
+# The arguments of schedules that count steps: numbers, and steps to compare with.
 _NUMBERS = ("decay_steps", "first_decay_steps", "warmup_steps")
 _COMPARED = ("boundaries",)
 

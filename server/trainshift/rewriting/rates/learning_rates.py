@@ -45,9 +45,10 @@ from trainshift.rewriting.rates.plain_numbers import PlainNumbers
 from trainshift.rewriting.rates.rate_places import HiddenRate, Rate, is_replaced
 from trainshift.rewriting.tf1.graphs import Graphs
 
-# The optimizers that ask a function or a variable for the rate at each step; others do so when they are made.
+# The optimizers that read the rate from a function or a variable at each step; others read it when they are
+# made.
 _ASKING = ("tensorflow.keras.optimizers.legacy.Optimizer",)
-# After so many rounds rates are refused.
+# After this many rounds, rates are refused.
 _MOST_ROUNDS = 100
 
 
@@ -151,7 +152,7 @@ class LearningRates:
         for rate in self._found.rates.values():
             if rate.node is not None:
                 self._hide(
-                    rate.node, rate.statement, "this rate is scaled in more places than can be followed"
+                    rate.node, rate.statement, "this rate is scaled in more places than Trainshift follows"
                 )
         self._found.rates.clear()
 
@@ -228,7 +229,7 @@ class LearningRates:
         if not any(self._changes(value, place.node) for value in values):
             return ""
         text = self._script.text(place.node, place.scope)
-        return f"Horovod recreates the optimizer with the value that {text} has then, so the rate stays there"
+        return f"Horovod recreates the optimizer with the current value of {text}, so the rate stays constant"
 
     def _changes(self, value: Value, node: ast.expr) -> bool:
         """Return whether an object's rate may change; a variable created in place has no other user."""
@@ -248,7 +249,7 @@ class LearningRates:
             if isinstance(value, Instance) and api.is_subclass(value.cls, *_ASKING)
         }
 
-    # From an expression to where its number stands
+    # From an expression to the source of its number
 
     def _follow(self, place: Occurrence, settled: frozenset[ast.expr] = frozenset()) -> None:
         """Scale a rate in place, or each of its possible cases where that is written."""

@@ -36,8 +36,11 @@ _SET = "tensorflow.distribute.experimental_set_strategy"
 _SIZE = "num_replicas_in_sync"
 _REFUSED = "Trainshift cannot remove this strategy: {reason} ({code}); remove the strategy first"
 UNSUPPORTED = "{name} already distributes this script; remove the strategy first"
-_ONE = "each rank is one replica: it reads the batch of one, and all ranks together read that of the strategy"
-_BATCH = "the batch size now holds for each rank; it was that of all replicas together"
+_ONE = (
+    "each rank is one replica: it reads the batch of one replica, "
+    "and all ranks together read the global batch"
+)
+_BATCH = "the batch size is now that of one rank; before, it was that of all replicas together"
 _UNSEEN = "a strategy"
 _COMMENT = "a comment is in the way"
 
@@ -203,7 +206,7 @@ class Removal:
             if site.statement is use.statement and self._program.names.called_functions(site)
         )
         if does_more(use.node) or next(own, None) is not None:
-            raise NotUnderstood("code of your own runs where it is made")
+            raise NotUnderstood("making it runs code of your own")
 
     def _return_nothing(self, use: Use) -> None:
         if self._is_own_call(use.node):
@@ -331,7 +334,7 @@ class Removal:
         if isinstance(use.parent, ast.keyword) and use.parent.arg in _CONFIGURED:
             if self._program.names.calls(site, *_CONFIGS):
                 self._note(use, "Configure no strategy")
-                self._is_configured = True  # An Estimator's input gives the batch of one replica anyway.
+                self._is_configured = True  # An input function returns one replica's batch anyway.
                 self._drop_argument(site, use.node)
                 return
         functions = self._program.names.called_functions(site)

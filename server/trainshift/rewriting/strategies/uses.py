@@ -23,7 +23,7 @@ from trainshift.python.syntax.chunk_syntax import (
     last_name,
 )
 
-# Functions that return the current strategy, which is one replica without any other.
+# Functions that return the current strategy, which is the default strategy of one replica otherwise.
 GET_STRATEGY = "tensorflow.distribute.get_strategy"
 # The strategies that replicate a model, by the last parts of their names.
 REPLICATING = frozenset({"MirroredStrategy", "OneDeviceStrategy", "MultiWorkerMirroredStrategy"})
@@ -83,7 +83,7 @@ class Strategies:
         """The uses of the strategies that some calls make, in text order, creations among them."""
         found: set[ast.AST] = set()
         made: set[ast.AST] = {site.node for site in makers}
-        while not made <= found:  # What may be one strategy or another is a use of both.
+        while not made <= found:  # An expression that may be one of two strategies is a use of both.
             found |= made
             together = (use.made for use in self._uses if any(each.node in found for each in use.made))
             made = {each.node for instances in together for each in instances}

@@ -38,7 +38,8 @@ _CLASSES = {
     "RMSProp": ("RMSPropOptimizer", "RMSprop"),
     "SGD": ("GradientDescentOptimizer", "SGD"),
 }
-# The rate of an optimizer that is named, by the Estimator's family and argument; None: the class's own.
+# The rate of an optimizer that is given by name, by the Estimator's family and argument; None: the class's
+# own.
 _RATES = (
     ("DNNLinearCombined", "dnn_optimizer", "0.001", "0.001"),
     ("DNNLinearCombined", "linear_optimizer", "0.005", "0.005"),
@@ -195,7 +196,7 @@ class Estimators:
             canned.append(Canned(word, given, name, *known))
         return Made(site, cls, tuple(canned))
 
-    # What trains in a `model_fn`
+    # Training inside a `model_fn`
 
     def _hidden_training(self, made: Made) -> str:
         """The reason why the training of an Estimator may not be averaged; empty if it is."""

@@ -18,7 +18,7 @@ from trainshift.python.syntax.chunk_syntax import Scope, Site, argument, hides_a
 from trainshift.rewriting.list_roles import Listed, Lists, Member, Role
 
 TRAIN_SPEC = "tensorflow.estimator.TrainSpec"
-# Lists of hooks that run while a model trains, but for those to which the broadcast belongs.
+# Lists of hooks that run while a model trains, except those to which the broadcast belongs.
 _OTHERS = {
     "tensorflow.estimator.EstimatorSpec": ("training_hooks", "training_chief_hooks"),
     "tensorflow.compat.v1.train.MonitoredTrainingSession": ("chief_only_hooks",),

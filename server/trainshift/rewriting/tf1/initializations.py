@@ -47,9 +47,9 @@ _SOME_VARIABLES = frozenset(
 )
 _GROUPS = frozenset({"tensorflow.group", f"{_V1}.group", "tensorflow.tuple", f"{_V1}.tuple"})
 _BROADCASTS = ("broadcast_global_variables", "broadcast_variables")
-# Functions that give lists of variables.
+# Functions that return lists of variables.
 _LISTING = ("global_variables", "all_variables", "trainable_variables", "model_variables", "get_collection")
-# All variables, where others are given by the code of a list.
+# All variables, if the code of a list selects others.
 ALL = ""
 
 
@@ -312,7 +312,7 @@ class Initializations:
             reason = "the variables are initialized together with other operations; initialize them alone"
         anchor = statement
         if statement.parent is not None and isinstance(statement.parent.node, ast.If) and not reason:
-            # One broadcast serves both branches where the other one restores.
+            # One broadcast serves both branches if the other one restores.
             beside = [each for block in statement.parent.branches.values() for each in block]
             for restore in self._restores():
                 if restore.site.statement in beside and restore.anchor is not restore.site.statement:

@@ -144,7 +144,7 @@ class Sessions:
         assigned = [pin for pin in self._assigned(proto) if pin.value is not None]
         if assigned:
             others = [pin for pin in assigned if not self._is_pinned(pin)]
-            # A configuration without GPUs next to one for the rank's is for a run without GPUs.
+            # A configuration without GPUs next to one for the rank's GPU is for a run without GPUs.
             return others if len(others) == len(assigned) else [pin for pin in others if not _names_none(pin)]
         options = argument(made.node, None, "gpu_options")
         if options is None:

@@ -303,7 +303,7 @@ class Builder:
                 raise CannotExpand(node, "this attribute is changed once, while the graph is built", "PD19")
         if isinstance(each, ast.Starred) and isinstance(node, ast.Assign):
             if self.know.kind(node.value).tensor is not None:
-                raise CannotExpand(node, "a graph cannot spread a tensor", "PD16")
+                raise CannotExpand(node, "a graph cannot unpack a tensor with `*`", "PD16")
 
     def _is_unpacked_shape(self, node: ast.Assign) -> bool:
         if not (

@@ -31,7 +31,7 @@ from trainshift.static_graphs.reading.function import Mode, StaticFunction
 from trainshift.static_graphs.reading.reading import Reading
 from trainshift.static_graphs.reporting import name_of_paddle
 
-# Findings that the expansion itself puts right, or that do not concern it.
+# Findings that the expansion itself fixes, or that do not concern it.
 _MENDED = frozenset(
     {"PD05", "PD06", "PD07", "PD08", "PD10", "PD15", "PD18", "PD22", "PD26", "PD27", "PD09", "PD14", "PD16"}
 )
@@ -146,7 +146,7 @@ def _with_inner(program: Program, function: StaticFunction, line: int | None) ->
         inner = [each for each in _inner_graphs(program, function) if not each.is_entry]
         if not inner or _has_flow(program, function):
             return [function]
-    except CannotExpand:  # It is refused where it is expanded.
+    except CannotExpand:  # It is refused at its own expansion.
         return [function]
     at_line = [each for each in inner if line is not None and _stands_on(each, program, line)]
     return at_line or [*inner, function]
@@ -187,7 +187,7 @@ def _expanded(
         raise CannotExpand(function.node, "its statements are nested too deeply to be read")
     wanted = _statements_at(program, function, line)
     pinned: frozenset[str] = frozenset()
-    while True:  # Each turn pins names of the function that were not pinned before.
+    while True:  # Each iteration pins names of the function that were not pinned before.
         knowledge = Knowledge(function)
         write = Expressions(knowledge, program.script, paddle)
         write.pinned = pinned

@@ -193,7 +193,7 @@ def leave_loop(loop: Loop, fresh: Callable[[str], str], write: Expressions) -> l
     loop.body = found.body
     text = loop.test.text
     if not text and len(found.stops) == len(found.returned):
-        found.after[-1:] = found.returned[-1:]  # Nothing but a `return` ends this loop.
+        found.after[-1:] = found.returned[-1:]  # Only a `return` ends this loop.
     for name in found.stops:
         goes_on = f"{write.paddle}.logical_not({name})"
         text = f"{write.paddle}.logical_and({text}, {goes_on})" if text else goes_on

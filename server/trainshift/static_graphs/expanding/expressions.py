@@ -38,9 +38,9 @@ _REPEATABLE = frozenset(
     for root in ("paddle", "paddle.Tensor")
     for name in ("max", "min", "mean", "sum", "abs", "norm", "argmax", "argmin", "numel", "cast", "astype")
 )
-# Functions of Python's that are operators of tensors.
+# Python functions that are operators of tensors.
 _OPERATORS = frozenset({"builtins.abs", "builtins.pow"})
-# Libraries whose functions work with values, which a graph has not yet.
+# Libraries whose functions need values, which a graph does not have yet.
 _OF_VALUES = frozenset({"builtins", "cv2", "math", "numpy", "PIL", "scipy", "sklearn"})
 
 
@@ -288,7 +288,7 @@ class Expressions:
         """Note that a rule was applied."""
         self.rules.setdefault(code, node)
 
-    # What is written anew
+    # Rewritten expressions
 
     def _choice(self, node: ast.BoolOp) -> str | None:
         if self.knowledge.truth(node) is Truth.PYTHON:
@@ -300,7 +300,7 @@ class Expressions:
             for each in values
         )
         if is_bool and (ranks == {0} or (ranks == {1} and all(each.is_tensor for each in values))):
-            return self.condition(node, Truth.GRAPH).text  # One of two bools is what they are as a condition.
+            return self.condition(node, Truth.GRAPH).text  # One of two bools is its value as a condition.
         raise CannotExpand(
             node, "on tensors, `and` and `or` do not return what they return in Python", "PD15"
         )
@@ -493,7 +493,7 @@ class Expressions:
             text = f"{self.paddle}.reshape({text}, [])"
         dtype = "float64" if name == "float" and value.dtype == "float64" else _CASTS[name]
         if not value.dtype.startswith(("int", "bool")):
-            text = f"{text}.detach()"  # A number of Python's hands no gradient on.
+            text = f"{text}.detach()"  # A Python number carries no gradient.
         self.applied("PS09", node)
         return f'{self.paddle}.cast({text}, "{dtype}")'
 
@@ -663,7 +663,7 @@ class Expressions:
 
     def _starred(self, node: ast.Starred) -> str | None:
         if self.knowledge.kind(node.value).tensor is not None:
-            raise CannotExpand(node, "a graph cannot spread a tensor", "PD16")
+            raise CannotExpand(node, "a graph cannot unpack a tensor with `*`", "PD16")
         return None
 
     def _named(self, node: ast.NamedExpr) -> str | None:

@@ -12,7 +12,7 @@ from trainshift.static_graphs.expanding.expressions import Expressions
 from trainshift.static_graphs.expanding.ir import Loop, Plain, exits, info_of
 from trainshift.static_graphs.expanding.refusal import CannotExpand
 
-# What gives another name to a tensor that has one.
+# Calls that give a tensor a second name.
 _SHARING = ast.Name | ast.Attribute | ast.Subscript | ast.IfExp | ast.NamedExpr
 
 

@@ -116,7 +116,7 @@ class Writer:
         ends: list[Env] = []
         before = dict(env)
         cuts, within = self.write.cuts_gradients, before
-        if form.cuts_gradients:  # All that is known before may have a gradient, as another name for it has.
+        if form.cuts_gradients:  # Every known tensor may have a gradient, because an alias of it may.
             self.write.cuts_gradients = True
             within = {name: replace(info, is_alias=True) for name, info in before.items()}
         if form.is_loop:
@@ -176,7 +176,7 @@ class Writer:
             self._put_result(level + 1, handed, lines)
         order = names[::-1] if form.is_swapped else names
         call = f"{write.cond(is_sure=form.is_sure)}({form.test.text}, {', '.join(order)})"
-        if form.returns:  # SOT compiles no `return` of a call whose arguments functions around it read.
+        if form.returns:  # SOT does not compile a `return` of a call whose arguments outer functions read.
             self._put(level, f"{self._result} = {call}")
             self._put(level, f"return {self._result}")
         elif outs:

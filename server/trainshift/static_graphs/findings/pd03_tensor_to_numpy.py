@@ -32,12 +32,12 @@ from trainshift.static_graphs.tables import api
 _SAME = frozenset(
     {"sum", "mean", "max", "min", "clip", "where", "concatenate", "stack", "exp", "sqrt", "abs"}
 )  # fmt: skip
-# NumPy hands these on to the method of that name, which a graph's tensors have as well.
+# NumPy delegates these to the method of the same name, which a graph's tensors also have.
 _HANDED_ON = frozenset(
     {"sum", "mean", "clip", "argmax", "round", "prod", "cumsum", "any", "all", "squeeze", "dot"}
 )  # fmt: skip
 _RENAMED = {"concatenate": "concat"}
-# What makes a tensor of its own, in a graph: no view shares memory there.
+# Calls that create a new tensor in a graph: no view shares memory there.
 _MADE = ast.BinOp | ast.UnaryOp | ast.Compare | ast.Call
 _LEAVING = ("tolist", "__array__")
 
@@ -112,7 +112,7 @@ def _after_numpy(
             yield from judge.say(
                 function,
                 statement,
-                "Paddle cuts `.numpy()` out, so that this writes to the tensor itself",
+                "Paddle drops `.numpy()`, so this writes to the tensor itself",
                 "Write to a copy: `x.clone()`.",
             )
     for part in own_parts(node):
@@ -121,7 +121,7 @@ def _after_numpy(
                 yield from judge.say(
                     function,
                     statement,
-                    f"Paddle cuts `.numpy()` out, and a tensor has no `{part.attr}`",
+                    f"Paddle drops `.numpy()`, and a tensor has no `{part.attr}`",
                     "Use the methods of tensors.",
                     at=part,
                 )

@@ -1,4 +1,4 @@
-"""A loop over what a call gives must not be left by `break`.
+"""A loop over the result of a call must not be left by `break`.
 
 ## Why it matters
 

@@ -47,7 +47,7 @@ def check(program: Program) -> Iterator[Finding]:
         yield from judge.say(
             function,
             loop,
-            f"This loop has {problem}, and the conversion stops at it",
+            f"This loop has {problem}, which Paddle's conversion does not support",
             _advice(problem),
             at=judge.between(loop, last),
         )

@@ -1,4 +1,4 @@
-"""A name that is read after an `if` on a tensor must be bound on both paths, and on none to None.
+"""A name that is read after an `if` on a tensor must be bound on both paths, and never to None.
 
 ## Why it matters
 

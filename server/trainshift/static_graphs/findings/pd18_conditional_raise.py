@@ -30,7 +30,7 @@ def check(program: Program) -> Iterator[Finding]:
             yield from judge.say(
                 function,
                 statement,
-                "This is raised when the function is converted, whatever the tensor",
+                "This is raised when the function is converted, whatever the value of the tensor",
                 "Write an `assert` of the opposite.",
                 sure=not _is_guarded(statement, around[0]),
                 related=[(around[0].node, "the condition on a tensor")],

@@ -88,7 +88,7 @@ def _views(
         if found is None or (isinstance(written, ast.Name) and written.id == name):
             continue
         if isinstance(statement.node, ast.Assign) and name in names_bound(statement.node):
-            continue  # It is what was written.
+            continue  # It is the tensor that was written to.
         value = function.kind(found[1])
         if value.is_tensor and value.views & base.sources and _is_bound_before(function, name, statement):
             yield from judge.say(

@@ -61,7 +61,7 @@ def _of_call(
                 function,
                 statement,
                 f"`{code}` is False in a graph, where a cast number is a tensor",
-                "Ask before the cast, or leave it out.",
+                "Test before the cast, or leave the test out.",
                 at=call,
             )
     elif len(call.args) == 1 and value.is_tensor and _asks_for_class(function, statement, call):

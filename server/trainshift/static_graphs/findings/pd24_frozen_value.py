@@ -1,4 +1,4 @@
-"""A static function must not read what changes from call to call, but for tensors.
+"""A static function must not read values, other than tensors, that change between calls.
 
 ## Why it matters
 
@@ -92,7 +92,7 @@ def _change_of_attribute(judge: Judge, function: StaticFunction, node: ast.Attri
             own = names.assigned_attributes[0].get((thing.scope, node.attr), ())
             changes = [each for each in own if _comes_later(judge, function, each, is_seen=not is_number)]
             if not _begins(thing, own, node.attr) and len({each.scope for each in changes}) < 2:
-                continue  # The one method that binds it is how the object is made ready.
+                continue  # The only method that binds it initializes the object.
             constants = {each.value.value for each in changes if isinstance(each.value, ast.Constant)}
             if len(constants) > 1 or any(not isinstance(each.value, ast.Constant) for each in changes):
                 return changes[0]
@@ -124,7 +124,7 @@ def _comes_later(judge: Judge, function: StaticFunction, binding: Binding, *, is
         return True
     sites = function.script.sites_named(inner.name)
     callers = [each for each in (site.scope.function() for site in sites) if each is not inner]
-    if is_seen:  # What a class does with its own switches is still up to somebody else.
+    if is_seen:  # The switches that a class sets itself may still be changed by others.
         callers = [each for each in callers if each is None or each.owner() is not inner.owner()]
     if not callers:
         return not is_seen

@@ -32,7 +32,7 @@ from trainshift.static_graphs.reporting import Judge, calls, reached
 def check(program: Program) -> Iterator[Finding]:
     judge = Judge(program, "PD26")
     reading = program.fact(Reading)
-    # What is saved takes the `input_spec` that it was made static with.
+    # Saving uses the `input_spec` with which the function was made static.
     is_saving = any(True for _ in saves(program.script))
     for entry in reading.entries:
         function = reading.of(entry.function)

@@ -112,7 +112,7 @@ def _calling(script: Script, wanted: frozenset[str]) -> Iterator[Site]:
     for site in script.sites_named(*_NAMES, *sorted(spelled)):
         root = root_name(site.node.func)
         if root is None or root.id not in imported:
-            continue  # A method of some object, which would have to be followed far.
+            continue  # A method of an unknown object would be expensive to follow.
         if script.names.full_names(site.node.func, site.scope, site.statement) & wanted:
             yield site
 

@@ -64,7 +64,7 @@ from trainshift.static_graphs.tables.layers import shape_after
 from trainshift.static_graphs.tables.results import result
 from trainshift.static_graphs.tables.shapes import combined
 
-# What these make of anything but tensors lacks the methods of tensors.
+# The results of these functions for other arguments than tensors lack the methods of tensors.
 _OPERATIONS = (ast.BinOp, ast.UnaryOp, ast.Compare)
 _ATTRIBUTES: dict[str, AbstractValue] = {
     "ndim": python("int"),
@@ -75,13 +75,14 @@ _ATTRIBUTES: dict[str, AbstractValue] = {
     "persistable": python("bool"),
     "trainable": python("bool"),
 }
-# What a library that is none of Paddle's gives: numbers, strings, arrays of its own.
+# The results of libraries other than Paddle: numbers, strings, arrays of their own.
 _PYTHON_ROOTS = frozenset(
     {"math", "os", "sys", "time", "random", "re", "json", "copy", "itertools", "logging"}
 )
-# A value that still grows after so many rounds, such as that of a list in itself, is unknown.
+# A value that still grows after this many rounds, such as that of a list in itself, is unknown.
 _MOST_ROUNDS = 20
-# What makes the object of a method: one of its own class.  Heirs are left out, or all files would be read.
+# The creation of a method's object: one of its own class.  Subclasses are left out, or all files would be
+# read.
 NO_CALL = ast.Call(ast.Name("object", ast.Load()), [], [])
 
 
@@ -102,7 +103,7 @@ _REFERENCES = (ast.Name, ast.Attribute, ast.Subscript)
 """What makes no container: it refers to one."""
 _MOST_DEEP = 32
 Words = Mapping[str, AbstractValue]
-# What going through the container gives, of a list as a list: `zip` and its like pair it.
+# The elements of a container; of a list, as a list: `zip` and similar functions pair them.
 _HOLDING = frozenset({"LayerList", "Sequential", "LayerDict", "ParameterList", "ModuleList", "ModuleDict"})
 _ALWAYS = {
     **dict.fromkeys(("isinstance", "hasattr", "callable", "issubclass", "any", "all"), python("bool")),
@@ -193,7 +194,7 @@ class Evaluator:
             if closed is not None:
                 return closed
             if holder is frame.function.scope:
-                return NOTHING  # It is bound on no way that leads here.
+                return NOTHING  # It is bound on no path that leads here.
         if bindings:
             value = self._filled(join(map(self.of_binding, bindings)), node.id, frame.scope)
             return self.host.from_heap(value)
@@ -332,7 +333,7 @@ class Evaluator:
         is_seen = base.tensor is None and base.unknown
         is_made = is_seen and (isinstance(node.value, _OPERATIONS) or _is_own_item(node.value, frame))
         if is_seen and frame.function is None and node.attr in api.only_tensors():
-            return tensor().joined(python("ndarray"))  # What is no static function's may be NumPy's.
+            return tensor().joined(python("ndarray"))  # A value from outside static functions may be NumPy's.
         return tensor() if is_made and node.attr in api.only_tensors() else base
 
     def member(
@@ -678,7 +679,7 @@ class Evaluator:
     def _is_library(self, node: ast.Attribute, frame: Frame) -> bool:
         return bool(self.home(frame.scope).names.member_of_library(node))
 
-    # Methods of what is no object of a class
+    # Methods of values that are not objects of a class
 
     def _method(
         self,
@@ -773,7 +774,7 @@ class Evaluator:
         self.host.store(dict.fromkeys(base.places, added), frame)
         self.host.assign(holder, grown, frame, is_change=True)
 
-    # What a callee may be
+    # Possible callees
 
     def _of(
         self,

@@ -58,9 +58,9 @@ from trainshift.static_graphs.reading.uses import Uses, may_be_told
 from trainshift.static_graphs.reading.walker import Walker
 from trainshift.static_graphs.tables.shapes import dtype_of
 
-# So often is a function read anew before what it is given and gives back is unknown.
+# After this many readings, the arguments and the result of a function are unknown.
 _PATIENCE = 60
-# So deep calls are followed at once; others wait for their turn.
+# Calls up to this depth are followed at once; others are queued.
 _MOST_NESTED = 8
 
 
@@ -419,7 +419,7 @@ class _Walk:
         """Refine a value by the uses of the name bound to it."""
         return self._uses.by_use(name, statement, function, value)
 
-    # Cells of the heap, and names of functions around
+    # Cells of the heap, and names of enclosing functions
 
     def enclose(self, inner: Scope, frame: Frame) -> None:
         """Record the names around an inner function that is made static itself."""

@@ -21,13 +21,13 @@ from trainshift.static_graphs.reading.function import Mode, StaticFunction
 from trainshift.static_graphs.tables import api
 
 _ORDER = ast.Lt | ast.LtE | ast.Gt | ast.GtE
-# What makes tensors of numbers, too.
+# Functions that also make tensors from numbers.
 _OF_NUMBERS = frozenset({"to_tensor", "assign", "full", "full_like", "where", "pow"})
 
 
-# What NumPy's arrays and tensors have, and nothing else.
+# Attributes that NumPy's arrays and tensors have, and nothing else.
 _OF_ARRAYS = frozenset({"shape", "ndim"})
-# What takes a list or tuple of tensors, and raises for anything else in it.
+# Functions that take a list or tuple of tensors, and raise for anything else in it.
 _OF_LISTS = frozenset({"paddle.stack", "paddle.concat", "paddle.add_n"})
 
 
@@ -39,11 +39,11 @@ def may_be_told(value: AbstractValue) -> bool:
 class _Sign(Enum):
     """A use of a name, and the types that it implies or excludes."""
 
-    HELD = "elements of it are asked for: no number"
-    TABLE = "elements of it are asked for by several indices: no number, list or string"
-    REPEATED = "it is multiplied: a number, list, string or tensor, but no dict"
-    RECKONED = "numbers are added to it, compared with it or divide it: no container"
-    ARRAY = "a function of NumPy's is given it, whose arrays have methods of the same names"
+    HELD = "it is indexed: not a number"
+    TABLE = "it is indexed by several indices: not a number, list or string"
+    REPEATED = "it is multiplied: a number, list, string or tensor, but not a dict"
+    RECKONED = "numbers are added to it, compared with it or divide it: not a container"
+    ARRAY = "it is passed to a NumPy function, and arrays have methods of the same names"
     TENSOR = "only tensors are used so"
 
 
@@ -384,7 +384,7 @@ def _is_asked_as_tensor(
     """Return whether an element or attribute of a name is read that only tensors have."""
     match node:
         case ast.Attribute(value=ast.Name(), attr=name):
-            return function.is_entry and name in _OF_ARRAYS  # An entry's arrays of NumPy become tensors.
+            return function.is_entry and name in _OF_ARRAYS  # An entry's NumPy arrays become tensors.
         case ast.Subscript(value=ast.Name(), slice=ast.Tuple(elts=parts)) if any(map(_is_slicing, parts)):
             return True
         case ast.Subscript(value=ast.Name(), slice=index) if not isinstance(index, ast.Slice | ast.Constant):

@@ -132,7 +132,7 @@ class _Kinds(Analysis[Env]):
             return self._narrowed(edge, state, holds=True) if holds else state
         if (known is (not holds) and dynamic is not True) or (holds and dynamic is True):
             return None
-        # Which way a graph goes tells nothing where it cannot go the other one.
+        # The branch that a graph takes shows nothing if it cannot take the other one.
         kept = dynamic is False if holds else dynamic is not None
         return state if kept else self._narrowed(edge, state, holds=holds)
 
@@ -463,7 +463,7 @@ class Walker:
             found = self._is_dynamic(test.operand, frame)
             return None if found is None else not found
         if isinstance(test, ast.BoolOp):
-            wanted = isinstance(test.op, ast.And)  # Each of these alone makes the whole so in a graph.
+            wanted = isinstance(test.op, ast.And)  # Each of these alone makes the whole a tensor.
             return wanted if any(self._is_dynamic(each, frame) is wanted for each in test.values) else None
         if isinstance(test, ast.Call) and frame.function is not None:
             names = frame.function.named.get(test, frozenset())

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 PATH = Path(__file__).with_name("paddle_api.json")
 LAYER = "paddle.nn.Layer"
-# What a name of one module is called in another, longest first.
+# The names of one module's members in another module, longest first.
 _MIRRORS = (
     ("paddle.tensor.", "paddle."),
     ("paddle.nn.layer.", "paddle.nn."),

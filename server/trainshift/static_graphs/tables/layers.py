@@ -6,7 +6,7 @@ import re
 
 from trainshift.static_graphs.reading.abstract_values import OPEN_SIZES, Dim, Shape, Size
 
-# Layers by what is in their names.
+# Layers by a part of their names.
 _KEEPS = re.compile(
     r"(Sync)?BatchNorm(\dD)?|(Layer|Group|InstanceNorm\dD|Instance|LocalResponse)Norm|InstanceNorm\dD"
     r"|(Alpha|FeatureAlpha)?Dropout(\dD)?|Identity|(Leaky|P|R|Thresholded)?ReLU6?|C?ELU|SELU|GELU|Mish|Si[Ll][Uu]"

@@ -156,7 +156,7 @@ def test_dominators_are_passed(first: int) -> None:
         some = every[:: len(every) // 10 + 1]
         before = {each: [other for other in some if tree.dominates(other, each)] for each in some}
         after = {
-            # The head of a loop around it is passed again, which is no beginning of a statement.
+            # The header of an outer loop is passed again, which is not the beginning of a statement.
             each: [other for other in some if post.dominates(other, each) and each not in ast.walk(other)]
             for each in some
         }

@@ -17,7 +17,7 @@ LOOPS = {
     "elements of elements": (
         "class A:\n    pass\nx = [[[A()]]]\nwhile c:\n    x = x[0]\nshow(x)",
         {"list", "A"},
-        False,  # An object of A has elements that nobody sees.
+        False,  # An object of A has unknown elements.
     ),
     "attributes of attributes": (
         "class A:\n    def __init__(self, of):\n        self.of = of\n"

@@ -59,7 +59,7 @@ def test_bindings_that_are_read_are_looked_up(first: int, monkeypatch: pytest.Mo
                 by = owner[id(event.by)]
                 _, bindings = script.names.lookup(event.name, statement.scope, statement)
                 places = {each.statement.node.lineno for each in bindings if each.statement is not None}
-                # A statement may read what it binds itself while it is evaluated.
+                # A statement may read its own binding while it is evaluated.
                 last = (by.end_lineno if isinstance(by, ast.FunctionDef) else None) or by.lineno
                 known = by is at or any(by.lineno <= each <= last for each in places)
                 assert known, (event.name, at.lineno, by.lineno, ast.unparse(program))

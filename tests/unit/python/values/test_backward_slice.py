@@ -12,7 +12,7 @@ from trainshift.python.syntax.chunk_syntax import Site
 from trainshift.python.values.backward_slice import backward_slice
 from trainshift.python.values.call_graph import called_from, calls_leading_to, functions_leading_to
 
-# A script whose last statement is a call `show(x)`, and all that `x` may be.
+# A script whose last statement is a call `show(x)`, and all possible values of `x`.
 SLICES = {
     "a name": ("a = 1\nb = a\nshow(b)", ["1", "a", "b"]),
     "both branches": ("if c:\n    a = 1\nelse:\n    a = 2\nshow(a)", ["1", "2", "a"]),

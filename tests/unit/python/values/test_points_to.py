@@ -71,7 +71,7 @@ def analysed(text: str, name: str = "f") -> FunctionPoints:
 
 
 CASES = [
-    # The text of `f`, what is asked where it returns, the answer.
+    # The text of `f`, the question at its return, and the answer.
     ("def f(x):\n    p = [0]\n    q = [0]\n    return p", "p is q", False),
     ("def f(x):\n    p = [0]\n    q = p\n    return p", "p is q", True),
     ("def f(x):\n    p = [0]\n    q = p\n    p = [1]\n    return p", "p is q", False),
@@ -163,7 +163,7 @@ CASES = [
     ("def f(x):\n    y = x[0]\n    y[0] = 1.0\n    return x", "y changed", True),
     ("def f(x):\n    y = x[:]\n    y[0] = 1.0\n    return x", "x changed", False),
     ("def f(x):\n    g = unknown\n    g(x)\n    return x", "x changed", True),
-    (  # A function of one that has ended gives what it has kept, and nothing else.
+    (  # A function made by one that has ended returns what it has kept, and nothing else.
         "def keep(v):\n    def get():\n        return v\n    return get\n"
         "def f(x):\n    p = []\n    q = []\n    g = keep(p)\n    h = g()\n    return h",
         "h is p",
@@ -205,7 +205,7 @@ CASES = [
     ),
     ("def f(x):\n    a = []\n    rows = {k: a for k in 'a'}\n    return rows", "rows twice", False),
     ("def f(x):\n    a = []\n    rows = {k: a for k in 'ab'}\n    return rows", "rows twice", True),
-    (  # An exception that nobody catches ends all; one that may be caught leaves what was done.
+    (  # An uncaught exception ends everything; a caught one leaves the earlier effects.
         "def g(v, w):\n    if v:\n        v[0] = w\n        raise E(w)\n"
         "def f(x):\n    p = [[0]]\n    q = []\n    g(p, q)\n    return p",
         "p[0] is q",

@@ -11,7 +11,7 @@ from trainshift.python.syntax.chunk_syntax import Site
 from trainshift.python.values.effects import Effect, EffectAnalysis, OwnEffect, SideEffect
 
 KNOWN = {"act": Effect.ACTS, "write": Effect.FILES, "look": Effect.UNKNOWN}
-# The body of `f(x)`, with what running it does.
+# The body of `f(x)`, with the effects of running it.
 BODIES = {
     "return x * 2": None,
     "y = [x]\ny.append(1)\nreturn y": None,

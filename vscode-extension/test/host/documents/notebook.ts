@@ -39,7 +39,7 @@ function notebook(...sources: string[]): string {
   return JSON.stringify({ cells: [prose, ...code], metadata, nbformat: 4, nbformat_minor: 5 }, null, 1);
 }
 
-/** Show a notebook; its cells of code. */
+/** Show a notebook; returns its code cells. */
 async function showNotebook(name: string): Promise<vscode.TextDocument[]> {
   const opened = await vscode.workspace.openNotebookDocument(uri(name));
   await vscode.window.showNotebookDocument(opened);

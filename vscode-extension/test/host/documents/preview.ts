@@ -118,7 +118,7 @@ export const part: Part = {
       await preview("edited.py");
       await replace(document, "STEPS = 40", "STEPS = 41");
       await decide("applyPreview");
-      // What is asked next is answered only after that.
+      // The next request is answered only after that.
       await show("edited.py");
       await preview("edited.py");
       assert.equal(document.getText(), SCRIPT.replace("STEPS = 40", "STEPS = 41"));

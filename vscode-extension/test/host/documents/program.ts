@@ -21,12 +21,12 @@ import {
 } from "../support";
 
 const WHOLE = "train.py and 2 more files";
-/** What the program in a folder is converted to, or its statement at a line; by the names of its files. */
+/** The converted files of a folder's program, or of its statement at a line, by file name. */
 function wanted(folder: string, name = "train.py", line = 0): Promise<Record<string, string>> {
   return convertedProgram(path(folder), name, line);
 }
 
-/** What VS Code holds of the files of a folder, open or not. */
+/** The texts that VS Code has for the files of a folder, open or not. */
 async function texts(folder: string): Promise<Record<string, string>> {
   const documents = NAMES.map((name) => vscode.workspace.openTextDocument(uri(`${folder}/${name}`)));
   const read = await Promise.all(documents);
@@ -91,7 +91,7 @@ export const part: Part = {
       await replace(model, "rate=0.001", "rate=0.002");
       await decide("applyPreview");
       const model2 = PROGRAM["model.py"]?.replace("rate=0.001", "rate=0.002");
-      // What is asked next is answered only after that, and counts what is not saved.
+      // The next request is answered only after that, and counts unsaved files.
       await show("edited/train.py");
       await preview(WHOLE);
       assert.deepEqual(await texts("edited"), { ...PROGRAM, "model.py": model2 });

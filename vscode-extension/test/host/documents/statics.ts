@@ -26,7 +26,7 @@ function tab(title: string): vscode.Tab | undefined {
   return tabs.find(({ label }) => label === title);
 }
 
-/** Put the cursor at some words, run a command, and apply what its preview shows. */
+/** Put the cursor at some words, run a command, and apply the previewed changes. */
 async function applied(document: vscode.TextDocument, words: string, command: string, title: string) {
   const editor = await vscode.window.showTextDocument(document);
   const place = placeOf(document, words);
@@ -46,7 +46,7 @@ export const part: Part = {
       assert.notEqual(wanted, SCRIPT);
       await applied(document, "x = x / 2", "trainshift.expandStatic", "model.py ↔ graph code, for reading");
       await comesTo("the function is expanded", () => document.getText(), wanted);
-      // What is undone is an edit of the editor that has the focus.
+      // Undo applies to the focused editor.
       await vscode.window.showTextDocument(document);
       await vscode.commands.executeCommand("undo");
       assert.equal(document.getText(), SCRIPT);

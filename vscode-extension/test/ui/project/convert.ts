@@ -21,7 +21,7 @@ import {
 import type { Part } from "./part";
 
 const OPTIMIZER = 12;
-/** A line around which both warnings can be seen. */
+/** A line around which both warnings are visible. */
 const MIDDLE = 26;
 const LOOP = TRAIN.split("\n").findIndex((line) => line.startsWith("for epoch")) + 1;
 
@@ -149,7 +149,7 @@ export const convert: Part = {
         await page(workbench).locator("a.button", { hasText: text }).waitFor();
       }
       await workbench.screenshot("summary");
-      // Lines are those of the new file, and codes lead to their pages.
+      // Lines are those of the new file, and codes link to their pages.
       const line = whole.split("\n").findIndex((each) => each.includes("DistributedGradientTape")) + 1;
       const averaged = page(workbench).locator("li", { hasText: "HV04" });
       await averaged.locator("a", { hasText: `line ${String(line)}` }).click();

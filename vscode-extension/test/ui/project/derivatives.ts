@@ -38,7 +38,7 @@ const REFUSED = 14;
 const FORWARD = "Trainshift: Differentiate (forward mode)";
 const REVERSE = "Trainshift: Differentiate (reverse mode)";
 
-/** Put the gradient of `damped` into a file of its own. */
+/** Write the gradient of `damped` into a file of its own. */
 export async function writeGradient(workspace: string): Promise<void> {
   const text = await differentiated(workspace, "damped.py:damped");
   await writeFile(join(workspace, "gradient.py"), text.slice(text.indexOf("# Made by")));
@@ -137,7 +137,7 @@ export const derivatives: Part = {
       await workbench.refactor("Trainshift: Make again");
       await hover(workbench, comment, /energy has not changed since/);
       assert.match(await workbench.savedText("pendulum.py"), /return 2 \* 0\.5 \* speed/);
-      // To make it once more changes nothing.
+      // A second run changes nothing.
       await workbench.waitForText(await wanted());
     });
 

@@ -1,4 +1,4 @@
-/** A small project of training scripts, as one finds them. */
+/** A small, typical project of training scripts. */
 
 export const TRAIN = `"""Trains a small convolutional network on Fashion-MNIST."""
 import time

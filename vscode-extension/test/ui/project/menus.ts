@@ -7,7 +7,7 @@ import type { Part } from "./part";
 
 const OURS = ["Make Distributed", "Make Statement Distributed"];
 
-/** The entries of the context menu of something, group by group. */
+/** The entries of an element's context menu, by group. */
 async function groups(workbench: Workbench, at: Locator): Promise<string[][]> {
   await at.click({ button: "right" });
   const menu = workbench.page.locator(".monaco-menu").last();
@@ -29,7 +29,7 @@ async function groups(workbench: Workbench, at: Locator): Promise<string[][]> {
   return found;
 }
 
-/** Our own group among those of a menu. */
+/** Trainshift's group among those of a menu. */
 function ours(all: string[][]): string[] | undefined {
   return all.find((group) => group.some((entry) => OURS.includes(entry)));
 }

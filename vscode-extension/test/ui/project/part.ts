@@ -1,9 +1,9 @@
 import type { Workbench } from "../../harness/browser";
 
-/** Tests that need nothing but files and a server, and share a window with others. */
+/** Tests that need only files and a server, and share a window with others. */
 export interface Part {
   files: Record<string, string>;
-  /** The file that is open, alone, when they begin. */
+  /** The only open file at their start. */
   open: string;
   tests: (workbench: Workbench) => void;
 }

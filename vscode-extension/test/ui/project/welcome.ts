@@ -4,13 +4,13 @@ import { until } from "../../harness/until";
 import { choose, page, tab } from "../window";
 import type { Part } from "./part";
 
-/** The steps of the walkthrough that show a picture, and how what stands for it begins. */
+/** The steps of the walkthrough with a picture, and the beginning of its alternative text. */
 const PICTURES = {
   "Open a training script": "A training script with warnings",
   "Make it distributed": "The diff of a training script",
 };
 
-/** How wide a picture is that has been loaded. */
+/** The width of a loaded picture. */
 function widthOf(image: unknown): number {
   return (image as { naturalWidth: number }).naturalWidth;
 }
