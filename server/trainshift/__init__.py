@@ -1,3 +1,3 @@
-"""Trainshift: a single-GPU TensorFlow training script becomes a Horovod script."""
+"""Trainshift: turn a single-GPU TensorFlow training script into a Horovod script."""
 
 __version__ = "0.1.0"

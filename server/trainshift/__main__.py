@@ -1,4 +1,4 @@
-"""`python -m trainshift` is the `trainshift` command."""
+"""Run the `trainshift` command as `python -m trainshift`."""
 
 from trainshift.entry import main
 

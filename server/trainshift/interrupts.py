@@ -1,4 +1,4 @@
-"""The effect of Ctrl-C: nothing is shown but a line.  This is loaded before all else, so it loads little."""
+"""Handle Ctrl-C: show only one line.  This module is loaded first, so it imports little."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ def end_at_once(number: int, frame: FrameType | None) -> None:
 
 
 def interrupt(number: int, frame: FrameType | None) -> None:
-    """Heed Ctrl-C where something may have to be cleaned up."""
+    """Raise on Ctrl-C, because something may have to be cleaned up."""
     raise KeyboardInterrupt
 
 
 def install() -> None:
-    """Have Ctrl-C end this process at once, unless it is ignored."""
+    """Make Ctrl-C end this process at once, unless it is ignored."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, end_at_once)

@@ -25,7 +25,7 @@ _LINK_TO_A_FILE = re.compile(r"\[([^\]\n]*)\]\(\.\./[^)\n]*\)")
 
 
 def page(code: str) -> str:
-    """The page of a code, Markdown, without its links to other files; empty when there is none."""
+    """The page of a code in Markdown, without its links to other files; empty if there is none."""
     path = _path(code)
     return _LINK_TO_A_FILE.sub(r"\1", path.read_text(encoding="utf-8")) if path else ""
 

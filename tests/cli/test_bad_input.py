@@ -67,7 +67,7 @@ def test_a_long_line_is_cut_around_the_place(run: Run, here: Path) -> None:
             b"# coding: rot13\n",
             "bad.py: error: declares the encoding rot13, which Python does not support",
         ),
-        (b"# coding: undefined\n", "bad.py: error: declares the encoding undefined, which Python cannot"),
+        (b"# coding: undefined\n", "bad.py: error: declares the encoding undefined, which Python does not"),
         (
             b"\xef\xbb\xbf# coding: latin-1\n",
             "bad.py: error: starts with a UTF-8 byte order mark but declares",

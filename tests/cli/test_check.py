@@ -362,7 +362,7 @@ class TestWatch:
         result = run("check", "--watch", "train.py")
         assert result.exit_code == 130
         assert result.stdout == TEXT + "Nothing found in 1 file.\n"
-        assert result.stderr.count("Waiting for a file to change") == 2
+        assert result.stderr.count("Watching for changes") == 2
 
     @pytest.mark.parametrize("args", [("--fix", "train.py"), ("-",)])
     def test_wrong_usage(self, run: Run, args: tuple[str, ...]) -> None:

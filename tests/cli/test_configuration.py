@@ -209,7 +209,7 @@ def test_settings_that_are_wrong_leave_the_script_alone(run: Run, script: Path) 
     Path("p/trainshift.toml").write_text("warmup-epochs = -1\n")
     result = run("convert", "--write", "p/src/train.py")
     assert result.exit_code == 2
-    assert "`warmup-epochs` must be a whole number from 0 on, not -1." in result.stderr
+    assert "`warmup-epochs` must be a whole number of at least 0, not -1." in result.stderr
     assert script.read_text() == SCRIPT
 
 

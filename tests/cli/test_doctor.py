@@ -62,7 +62,7 @@ def test_what_works_is_told_and_nothing_is_advised(stand: Stand) -> None:
         (
             {"python": [3, 15, 0]},
             {},
-            "TensorFlow is not installed there, and has no wheel for Python 3.15. Take Python 3.11.",
+            "TensorFlow is not installed there, and has no wheel for Python 3.15. Use Python 3.11.",
         ),
         ({"tensorflow": "1.15.5"}, {}, "TensorFlow 1.15.5 is too old: converted scripts need 2.12 to 2.21."),
         ({"tensorflow": "2.15.1"}, {}, "Horovod is not installed there. Build it for TensorFlow 2.15.1:"),
@@ -209,7 +209,7 @@ def test_the_patch_overwrites_nothing(tmp_path: Path) -> None:
     other.write_text("mine", encoding="utf-8")
     result = doctor("--write-patch", str(other))
     assert result.exit_code == 2
-    assert "is there already" in result.stderr
+    assert "already exists" in result.stderr
     assert other.read_text(encoding="utf-8") == "mine"
     assert doctor("--write-patch", str(tmp_path / "no" / "where")).exit_code == 2
 

@@ -141,8 +141,8 @@ class TestConvert:
     @pytest.mark.parametrize(
         ("at", "message"),
         [
-            ("2:1", "has no Python code in a cell 2 (--at)"),
-            ("9:1", "has no Python code in a cell 9 (--at)"),
+            ("2:1", "has no Python code in cell 2 (--at)"),
+            ("9:1", "has no Python code in cell 9 (--at)"),
             ("3:4", "has 3 lines in cell 3, and no line 4 (--at)"),
             ("3", "is a notebook; give --at a CELL:LINE, for example 3:12"),
         ],

@@ -212,5 +212,5 @@ def test_a_diff_of_files_outside_names_its_root(
 ) -> None:
     (project / "sub").mkdir()
     monkeypatch.chdir(project / "sub")
-    assert "`patch -d / -p1` takes it." in run("convert", "../train.py").stderr
+    assert "relative to /: apply it with `patch -d / -p1`." in run("convert", "../train.py").stderr
     assert "patch" not in run("convert", "--check", "../train.py").stderr

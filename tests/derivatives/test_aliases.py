@@ -122,7 +122,7 @@ def test_readings_without_end_are_a_refusal(monkeypatch: pytest.MonkeyPatch) -> 
     found = derive(_chain(3), "f")
     assert not isinstance(found, Derived)
     (refusal,) = found.refusals
-    assert refusal.message == "f was read 1 times, and what depends on its parameters is still unknown"
+    assert refusal.message == "f cannot be analysed: after 1 passes, its active variables are still unknown"
 
 
 @pytest.mark.parametrize(("module", "bound"), [(solver, "_MOST"), (heap, "MOST_OBJECTS")])

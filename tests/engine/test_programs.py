@@ -101,7 +101,7 @@ def test_a_file_that_programs_share_shows_the_hazards_of_each() -> None:
     diagnostics = check(SHARED, path="/p/shared.py", files=files).diagnostics
     found = [each for each in diagnostics if each.severity is Severity.WARNING]
     assert [(each.region.line, each.code) for each in found] == [(7, "HZ14"), (11, "HZ20")]
-    assert [each.message.partition(" This is so in ")[2] for each in found] == ["", "the program of one.py."]
+    assert [each.message.partition(" It concerns ")[2] for each in found] == ["", "the program of one.py."]
 
 
 def test_the_hazards_of_each_of_many_programs_are_told() -> None:
@@ -110,7 +110,7 @@ def test_the_hazards_of_each_of_many_programs_are_told() -> None:
     texts |= {f"/p/p{number}.py": guarded for number in range(8)}
     found = check(SHARED, path="/p/shared.py", files=files_in_memory(texts)).diagnostics
     messages = [each.message for each in found if each.code == "HZ20"]
-    assert [each.partition(" This is so in ")[2] for each in messages] == ["the program of z.py."]
+    assert [each.partition(" It concerns ")[2] for each in messages] == ["the program of z.py."]
 
 
 def test_a_conversion_says_that_not_all_files_were_searched_for_programs_that_share_one() -> None:

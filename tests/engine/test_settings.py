@@ -123,9 +123,9 @@ def test_per_file_ignores_hold_where_their_pattern_matches() -> None:
         ({"sync-batch-norm": 1}, "x: `sync-batch-norm` must be true or false, not 1."),
         (
             {"backward-passes-per-step": 0},
-            "x: `backward-passes-per-step` must be a whole number from 1 on, not 0.",
+            "x: `backward-passes-per-step` must be a whole number of at least 1, not 0.",
         ),
-        ({"warmup-epochs": True}, "x: `warmup-epochs` must be a whole number from 0 on, not True."),
+        ({"warmup-epochs": True}, "x: `warmup-epochs` must be a whole number of at least 0, not True."),
     ],
 )
 def test_a_wrong_setting_is_named_with_what_was_meant(table: dict[str, object], message: str) -> None:

@@ -132,7 +132,7 @@ def test_a_line_names_its_function_and_a_class_its_forward() -> None:
         ("def f(x):\n    yield x", "f", "generator"),
         ("async def f(x):\n    return x", "f", "async"),
         ("def g():\n    def f(x):\n        return x\n    return f", "f", "nested"),
-        ("@paddle.jit.not_to_static\ndef f(x):\n    return x", "f", "as it is"),
+        ("@paddle.jit.not_to_static\ndef f(x):\n    return x", "f", "is excluded"),
         (
             "class A(paddle.nn.Layer):\n    def __init__(self):\n        self.forward = self.g\n"
             "    def g(self, x):\n        return x\n    def forward(self, x):\n        return x",

@@ -45,7 +45,7 @@ export interface Conversion {
   readonly applied: boolean;
   readonly reason: string;
   readonly status: string;
-  /** The files that change, in words; "" where that is the document alone. */
+  /** The files that change, in words; "" if it is only the document. */
   readonly program: string;
   /** The number of files that change. */
   readonly files: number;
@@ -53,9 +53,9 @@ export interface Conversion {
   readonly decisions: readonly Note[];
   readonly doubts: readonly Note[];
   readonly withheld: readonly Note[];
-  /** The place of what stands in the way. */
+  /** The place of the obstacle. */
   readonly at?: Note | null;
-  /** The code whose page explains what stands in the way; "" where there is none. */
+  /** The code whose page explains the obstacle; "" if there is none. */
   readonly code?: string;
   readonly edit?: WorkspaceEdit | null;
 }
@@ -68,7 +68,7 @@ export interface Rule {
   readonly url: string;
 }
 
-/** The result of rewriting a static function, or all of a file where `function` is "". */
+/** The result of rewriting a static function, or a whole file if `function` is "". */
 export interface StaticResult extends Conversion {
   readonly function: string;
   /** The rules of its changes. */
@@ -112,7 +112,7 @@ export interface Loop {
   readonly range: Range;
 }
 
-/** The program of a module: the name and the URI of the file that starts it, and how many files it has. */
+/** The program of a module: the name and the URI of its start file, and its number of files. */
 export interface PartOf {
   readonly name: string;
   readonly uri: string;
@@ -123,7 +123,7 @@ export interface PartOf {
 export interface Outline {
   readonly version: number | null;
   readonly loops: readonly Loop[];
-  /** The files that would change, in words; "" where that is the document alone. */
+  /** The files that would change, in words; "" if it is only the document. */
   readonly program: string;
   /** The program of a module; null for a file that starts one. */
   readonly partOf: PartOf | null;
@@ -131,7 +131,7 @@ export interface Outline {
   readonly reason: string;
   readonly changes: number;
   readonly files: readonly string[];
-  /** The Keras that a conversion is written for, and why; "" where nothing trains. */
+  /** The target Keras of a conversion, with the reason; "" if nothing trains. */
   readonly keras: string;
   readonly warnings: number;
   readonly usesTensorflow: boolean;

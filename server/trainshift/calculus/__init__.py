@@ -25,7 +25,7 @@ from trainshift.calculus.syntax import App, Term
 
 @dataclass(frozen=True)
 class Transformation:
-    """A set of rules: for any term, or for a function from reals to reals, whose derivative they compute."""
+    """A set of rules, for any term or for a function from reals to reals, whose derivative they compute."""
 
     transform: Callable[[Term], Term]
     is_derivative: bool

@@ -47,12 +47,12 @@ Context: TypeAlias = Callable[[Term], Work[Term]]
 
 
 def identity(value: Term) -> Work[Term]:
-    """The empty context, after which nothing follows."""
+    """The empty context: nothing follows."""
     return done(value)
 
 
 def given(context: Context, value: Term) -> Work[Term]:
-    """The rest of the program, for a value."""
+    """The rest of the program, applied to a value."""
     code: Term = yield context(value)
     return code
 
@@ -73,7 +73,7 @@ class Substitution:
         self._meant: dict[str, Var] = {}
 
     def meaning(self, term: Var) -> Var:
-        """The variable that stands for this one."""
+        """The variable that replaces this one."""
         return self._meant.get(term.name, term)
 
     def let(self, name: str, value: Term, body: Callable[[], Work[Term]]) -> Work[Term]:
@@ -99,7 +99,7 @@ class Cps(Substitution):
         return given(context, term)
 
     def variable(self, term: Var, context: Context) -> Work[Term]:
-        """A variable is itself, or the one that it stands for."""
+        """A variable is itself, or its replacement."""
         return given(context, self.meaning(term))
 
     def operation(self, term: Add | Mul, context: Context) -> Work[Term]:

@@ -67,7 +67,7 @@ class CpsMeta(Substitution):
         return trampoline.done(term)
 
     def variable(self, term: Var) -> Work[Term]:
-        """A variable is itself, or the one that it stands for."""
+        """A variable is itself, or its replacement."""
         return trampoline.done(self.meaning(term))
 
     def operation(self, term: Add | Mul) -> Work[Term]:
@@ -75,7 +75,7 @@ class CpsMeta(Substitution):
         return self.plain(term)
 
     def plain(self, term: Term) -> Work[Term]:
-        """A term that is transformed part by part."""
+        """A term that is transformed construct by construct."""
         changed: dict[str, Any] = {}
         for field, _ in term.SCOPES:
             changed[field] = yield self.translate(getattr(term, field))

@@ -19,7 +19,7 @@ from trainshift.calculus.values import Dual, Value
 
 
 def evaluate_dual(function: Term, at: Real) -> Run:
-    """Run a function on a real, as a dual number, with its derivative there. Raises Stuck."""
+    """Run a function on a real, as a dual number; return the value with its derivative. Raises Stuck."""
     name = Names(names_in(function)).fresh("x")
     return evaluate(App(function, Var(name)), Duals(), {name: Dual(at, 1)})
 

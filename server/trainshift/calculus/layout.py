@@ -30,7 +30,7 @@ def together(*parts: Text) -> Text:
 
 
 def group(*parts: Text) -> Text:
-    """A text whose lines are all broken, or none if it fits into one."""
+    """A text with either all of its line breaks, or none if it fits on one line."""
     return _Text("group", parts, _width(parts))
 
 

@@ -25,7 +25,7 @@ _TOKEN = re.compile(
 
 
 class CalculusSyntaxError(Exception):
-    """A text that cannot be read: why, and the line and the column, both from 1."""
+    """A text that cannot be parsed: the reason, and the line and the column, both from 1."""
 
     def __init__(self, reason: str, line: int, column: int) -> None:
         super().__init__(f"{line}:{column}: {reason}")

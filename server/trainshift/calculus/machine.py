@@ -58,7 +58,7 @@ MOST_FRAMES = 1_000_000
 
 
 class Stuck(Exception):
-    """A term that has no value: why, and the part of it that no rule applies to."""
+    """A term without a value: the reason, and the part of it that no rule applies to."""
 
     def __init__(self, reason: str, term: Term) -> None:
         super().__init__(reason)
@@ -170,7 +170,7 @@ class _Machine:
         self.term, self.value = None, value
 
     def wait(self, go_on: Callable[[_Machine, _Frame, Value], None], term: Term, held: Value = None) -> None:
-        """Go on with a construct when its part, which is evaluated now, has a value."""
+        """Wait for the value of the construct's part, and then continue the construct."""
         frames = self.frames
         depth = frames.depth + 1 if frames is not None else 1
         self.frames = _Frame(go_on, term, self.environment, held, frames, depth)

@@ -81,7 +81,9 @@ def free_names(term: Term) -> list[str]:
 
 
 def variables(term: Term) -> Iterator[tuple[Var, str, tuple[int, str] | None]]:
-    """Yield every variable, its name, and its binder: the `id` of the construct and the field of the name."""
+    """Yield each variable with its name and its binder: the `id` of the construct and the field of
+    the name.
+    """
     bound: dict[str, Any] = {}
     waiting: list[Any] = [term]
     while waiting:
@@ -99,7 +101,7 @@ def variables(term: Term) -> Iterator[tuple[Var, str, tuple[int, str] | None]]:
 
 
 def _parts(term: Term, bound: dict[str, Any]) -> Iterator[Any]:
-    """The subterms of a construct between the beginnings and ends of their scopes, the last one first."""
+    """Yield the subterms of a construct with the beginnings and ends of their scopes, last one first."""
     for field, binder in reversed(term.SCOPES):
         if binder:
             name = getattr(term, binder)
@@ -177,12 +179,14 @@ def difference(one: Term, other: Term) -> tuple[Term, Term] | None:
 
 
 def alpha_equal(one: Term, other: Term) -> bool:
-    """Return whether two terms differ only in bound names."""
+    """Return whether two terms are equal, apart from bound names."""
     return difference(one, other) is None
 
 
 def _outline(term: Term) -> Iterator[tuple[Term, object]]:
-    """Yield a term from its root, left to right: equal for terms that are equal apart from bound names."""
+    """Yield a term from its root, left to right; two outlines are equal if the terms are, apart from bound
+    names.
+    """
     numbers: dict[str, Any] = {}
     waiting: list[Any] = [term]
     count = 0

@@ -1,4 +1,4 @@
-"""Parser: a text as a term, without sugar."""
+"""Parser: turn a text into a term without sugar."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _OPERANDS = frozenset({"name", "number", "true", "false", "(", "⟨", "@", *_PRE
 
 
 def parse(text: str) -> Term:
-    """The term that a text is, in either spelling; raises CalculusSyntaxError."""
+    """Parse a text, in either spelling; raises CalculusSyntaxError."""
     return run(_Parser(text).whole())
 
 
@@ -81,7 +81,7 @@ class _Parser:
         return term
 
     def _term(self, lowest: int) -> Work[Term]:
-        """A term whose operators bind at least as tight as `lowest`."""
+        """Parse a term whose operators bind at least as tight as `lowest`."""
         left: Term = yield self._call()
         while self._token.kind in _LEVELS:
             operator = self._token

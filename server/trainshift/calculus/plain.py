@@ -16,7 +16,7 @@ from trainshift.calculus.trampoline import Work, run
 
 
 class Refused(Exception):
-    """A term that cannot be transformed, and why."""
+    """A term that cannot be transformed, and the reason."""
 
 
 class Plain:
@@ -57,7 +57,7 @@ def metacircular(term: Term) -> Term:
 
 
 def differentiable(function: Term) -> tuple[Term, Names]:
-    """A function that has a derivative, with every name bound once, and its names; raises Refused."""
+    """A differentiable function, with every name bound once, and its names; raises Refused."""
     if free := free_names(function):
         raise Refused(
             f"{free[0]} is free: nothing tells how it depends on the argument. Bind it by let or λ."

@@ -1,4 +1,4 @@
-"""Printer: a term as text, with sugar or without, in either spelling."""
+"""Printer: show a term as text, with or without sugar, in either spelling."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class _Printer:
         return self._spelled.get(name) or (name if self._ascii else unicode_name(name))
 
     def put(self, term: Term, level: int, renamed: Renamed) -> Work[Text]:
-        """The term where something is wanted that binds at least as tight as `level`."""
+        """Show the term, in parentheses if it binds less tight than `level`."""
         text, own = yield self.show(term, renamed)
         text = group(text)
         if own >= level:
@@ -95,12 +95,12 @@ class _Printer:
         return together("(", text if isinstance(term, Lam) else nested(text), ")")
 
     def follow(self, term: Term, renamed: Renamed) -> Work[Text]:
-        """The term after a let or `;`: another let or `;` is broken into lines if the one before is."""
+        """Show the body of a let or `;`; another let or `;` is broken into lines if the one before is."""
         text, _ = yield self.show(term, renamed)
         return text if isinstance(term, Let) else group(text)
 
     def show(self, term: Term, renamed: Renamed) -> Work[Shown]:
-        """The term, and how tight it binds."""
+        """The text of the term, and its precedence."""
         if isinstance(term, Const):
             if not term.is_real:
                 return "()", _ATOM

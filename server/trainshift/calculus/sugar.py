@@ -108,7 +108,7 @@ class Folding:
             self._uses[binder] = self._uses.get(binder, 0) + 1
 
     def pair_let(self, term: Let) -> PairLet | None:
-        """`let ŷ = ...` or `let (y, z) = ...`, where `term` is one of these in full."""
+        """`let ŷ = ...` or `let (y, z) = ...`, if `term` is the expanded form of one."""
         if parts := parts_of_pair(term):
             return PairLet(term.name, "", term.value, parts[1].body)
         first = term.body
@@ -124,7 +124,7 @@ class Folding:
         return None
 
     def letrec(self, term: Let) -> Letrec | None:
-        """`letrec ...`, where `term` is that in full."""
+        """`letrec ...`, if `term` is its expanded form."""
         maker, after = term.value, term.body
         if not (isinstance(maker, Lam) and isinstance(maker.body, Lam) and isinstance(after, Let)):
             return None

@@ -170,7 +170,7 @@ class Shift(Term):
 
 
 def rebuilt(term: Term, changed: dict[str, Any]) -> Term:
-    """The same construct with other parts: all subterms by their fields, and names that change."""
+    """Rebuild the construct with other parts: all subterms by their fields, and new names."""
     if isinstance(term, _Two | _One):
         return type(term)(**changed)
     for _, binder in term.SCOPES:

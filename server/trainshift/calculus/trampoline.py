@@ -44,7 +44,7 @@ def done(value: T) -> Work[T]:
 
 
 def reset(work: Work[T]) -> Work[T]:
-    """Work whose shifts reach no further than here."""
+    """Run work whose shifts capture no further than this call."""
 
     def change(stack: list[Any]) -> None:
         stack += (_RESET, work)
@@ -85,7 +85,7 @@ _RESET: Any = object()
 
 
 class _Control:
-    """A change of the stack of work, which returns the value that the topmost work continues with."""
+    """A change of the stack of work; returns the value with which the topmost work continues."""
 
     __slots__ = ("change",)
 

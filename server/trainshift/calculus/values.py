@@ -61,7 +61,7 @@ class Environment:
         self._names, self._below = names, below
 
     def extended(self, name: str, value: Value) -> Environment:
-        """The same with one name more."""
+        """Extend the environment by one name."""
         if len(self._names) < self._MOST:
             return Environment({**self._names, name: value}, self._below)
         return Environment({name: value}, self)
@@ -103,7 +103,7 @@ def is_real(value: Value) -> bool:
 
 
 def _shown(value: Value, around: set[int], tight: bool = False) -> Work[Text]:
-    """The text of a value inside of references that are `around`; `tight` behind a word."""
+    """The text of a value inside the references `around` it; `tight` after a word."""
     text: Text
     if value == UNIT:
         return "()"

@@ -167,7 +167,7 @@ def equal(ctx: click.Context, one: str, other: str) -> None:
 
 
 def _answer(ctx: click.Context, result: Callable[[], str]) -> None:
-    """Print a result, or why there is none; ends with the exit status."""
+    """Print a result, or the reason why there is none; exit with the status."""
     try:
         click.echo(result())
     except _Failure as failure:

@@ -68,7 +68,7 @@ def _lines(data: bytes) -> list[bytes]:
 
 
 def _quoted(name: str) -> bytes:
-    """A file name in a header: quoted as in C if needed, with a tab after spaces (as Git does)."""
+    """A file name in a header: quoted as in C if needed, with a tab after spaces, as Git does."""
     raw = os.fsencode(name)
     if any(byte < 32 or byte in b'"\\\x7f' for byte in raw):
         return b'"' + b"".join(_escaped(byte) for byte in raw) + b'"'
@@ -100,7 +100,7 @@ def _changes(old: Sequence[bytes], new: Sequence[bytes]) -> Iterator[_Change]:
 
 
 def _next_step(old: Sequence[bytes], new: Sequence[bytes], at_old: int, at_new: int) -> tuple[int, int]:
-    """The nearest indices from which both files are equal again; their ends if there are none."""
+    """Return the next indices from which both files are equal again; their ends if there are none."""
     for run, reach in _RESYNC_STEPS:
         for distance in range(1, reach):
             first = max(0, distance - (len(new) - at_new))
@@ -166,7 +166,7 @@ def _range(start: int, end: int) -> bytes:
 
 
 def is_text(colour: bool) -> bool:
-    """Return whether diffs on standard output are for people, and not the exact bytes."""
+    """Return whether diffs on standard output are for people rather than exact bytes."""
     return colour or sys.stdout.isatty()
 
 

@@ -51,7 +51,7 @@ def _lines(diff: bytes, encoding: str) -> tuple[list[str], list[str]]:
 
 
 def _blocks(lines: Sequence[str]) -> Iterator[list[str]]:
-    """Yield the lines one by one, but the removed and added lines of a change together."""
+    """Yield unchanged lines one by one, and the removed and added lines of a change together."""
     block: list[str] = []
     for line in lines:
         mark = line[:1]
@@ -78,7 +78,7 @@ def _in_turn(block: Sequence[str]) -> Iterator[_Line]:
 
 
 def _pairs(block: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """Yield the pairs of lines of a change of which one is the new form of the other, in order."""
+    """Yield the pairs of an old line and its new form in a change, in order."""
     old = [index for index, line in enumerate(block) if line.startswith("-")]
     new = [index for index, line in enumerate(block) if line.startswith("+")]
     first = 0
@@ -161,7 +161,7 @@ def _beside(left: _Line | None, right: _Line | None, at: list[int], width: int) 
 
 
 def _cut(line: _Line, width: int) -> Iterator[_Line]:
-    """A line in parts that take no more than `width` cells; at least one."""
+    """Cut a line into parts of at most `width` cells; at least one part."""
     part: list[Segment] = []
     left = width
     for text, style in line:

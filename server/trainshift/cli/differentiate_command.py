@@ -224,7 +224,7 @@ class _Report:
         self._printer = Printer(sys.stderr, wants_colour(sys.stderr, given.color))
 
     def derived(self, found: Derived, diff: bytes, encoding: str, *, written: bool) -> int:
-        """Report the derivative, the parameters chosen and left out, and the next step."""
+        """Report the derivative, the chosen and omitted parameters, and the next step."""
         from trainshift.cli.diff import decoded, is_text, print_diffs
 
         given = self._given

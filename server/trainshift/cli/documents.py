@@ -1,6 +1,6 @@
 """Documents: the inputs of a command, scripts and notebooks alike, and the names of places in reports.
 
-The engine knows one text; what it says of lines of that text is told of the cells of a notebook here.
+The engine knows only one text; this module maps its lines to the cells of a notebook.
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ class Shown:
         return region
 
     def edits_in_file(self, change: Change) -> Iterator[tuple[Region, str]]:
-        """The edits of a fix as lines and columns of the file itself, and as the file has to say them."""
+        """The edits of a fix, in lines and columns of the file and in its encoding."""
         return self.edits(change)
 
 
 @dataclass(frozen=True)
 class ShownCells(Shown):
-    """The cells of a notebook as reports quote them, and where its JSON says them."""
+    """The cells of a notebook as reports quote them, with their places in its JSON."""
 
     cells: Cells = Cells(())  # noqa: RUF009
     written: tuple[Written, ...] = ()
@@ -71,7 +71,7 @@ class ShownCells(Shown):
             yield replace(where, cell=self.cells.numbers[index]), edit.text
 
     def in_file(self, region: Region) -> Region:
-        """The region of the JSON that a region of a cell is."""
+        """The region of the JSON for a region of a cell."""
         if not region.cell:
             return region
         index = self._index(region)
@@ -126,7 +126,7 @@ class Document:
 
     @property
     def nothing(self) -> str:
-        """The reason why the document has nothing to read; empty if it has."""
+        """The message that the document has nothing to read; empty if it has."""
         return ""
 
     def after(self, body: Body) -> Document:
@@ -189,7 +189,7 @@ class NotebookDocument(Document):
 
     @property
     def text(self) -> str:
-        """The program that the cells are together."""
+        """The program that consists of the cells."""
         return self.notebook.cells.text
 
     @property
@@ -211,7 +211,7 @@ class NotebookDocument(Document):
         return f"the language of this notebook is {listed}, not Python; it was left alone"
 
     def after(self, body: Body) -> Document:
-        """The notebook with other cells."""
+        """Return the notebook with its cells replaced."""
         assert isinstance(body, Cells)
         notebook = self.notebook.after(body)
         return NotebookDocument(notebook.file, notebook)
@@ -224,11 +224,11 @@ class NotebookDocument(Document):
         return conversion, self.after(self.notebook.cells.edited(edits)) if edits else self
 
     def content(self, name: str) -> str:
-        """The script that the cells are one after another, or the notebook."""
+        """The content: a script with the cells one after another, or a notebook."""
         return self.notebook.cells.as_script() if name.lower().endswith(_SCRIPT) else self.file.text
 
     def diff(self, after: Document) -> tuple[bytes, ...]:
-        """The diffs of the cells that differ; a cell's last line needs no end."""
+        """The diffs of the changed cells; a cell's last line needs no line ending."""
         assert isinstance(after, NotebookDocument)
         old, new = self.notebook.cells, after.notebook.cells
         diffs = []
@@ -239,7 +239,7 @@ class NotebookDocument(Document):
         return tuple(filter(None, diffs))
 
     def line_at(self, cell: int | None, line: int) -> int:
-        """The line of the program that a line of a cell is."""
+        """The line of the program for a line of a cell."""
         cells = self.notebook.cells
         if cell is None:
             raise FileProblem("is a notebook; give --at a CELL:LINE, for example 3:12")
@@ -253,11 +253,11 @@ class NotebookDocument(Document):
         return ShownCells("", self.notebook.cells, self.notebook.written)
 
     def spot(self, line: int, column: int) -> Spot:
-        """The cell of a place, and the place in it."""
+        """Map a place to its cell, and the place in the cell."""
         return self.notebook.cells.spot(line, column)
 
     def region(self, region: Region) -> Region:
-        """The cell of a region, and the region in it, which ends where the cell does."""
+        """Map a region to its cell, and the region in the cell, which ends at the end of the cell."""
         line, column, cell = self.spot(region.line, region.column)
         end_line, end_column, end_cell = self.spot(region.end_line, region.end_column)
         if end_cell != cell:
@@ -270,7 +270,7 @@ class NotebookDocument(Document):
         return tuple(replace(note, **self.spot(note.line, note.column)._asdict()) for note in notes)
 
     def diagnostics(self, found: tuple[Diagnostic, ...]) -> tuple[Diagnostic, ...]:
-        """Diagnostics with their cells; all that they are about is in the notebook."""
+        """Map diagnostics to their cells; all of their places are in the notebook."""
         return tuple(
             replace(
                 each,
@@ -305,7 +305,7 @@ def _line(source: Source, line: int) -> str | None:
 
 
 def existing(text: str, line: int, where: str = "") -> int:
-    """The line; raises FileProblem where the text has fewer.  No line follows a newline at the end."""
+    """Check that the line exists; raises FileProblem otherwise. No line follows a newline at the end."""
     lines = len(Source(text).line_starts) - text.endswith(("\n", "\r"))
     if line > lines:
         raise FileProblem(f"has {lines} lines{where}, and no line {line} (--at)")

@@ -35,7 +35,7 @@ _VERSION = 1
 
 @dataclass(frozen=True)
 class _Failure:
-    """A file that could not be read, and why."""
+    """A file that could not be read, and the reason."""
 
     path: str
     reason: str
@@ -45,7 +45,7 @@ class _Failure:
 class _Read:
     """A program, and the document that it starts in.
 
-    `starts` are the start files of the programs that this one is a part of, where it is.
+    `starts` are the start files of the programs that contain this one, if any.
     """
 
     item: Input
@@ -64,7 +64,7 @@ class _Read:
         return self.name if script is self.program.script else shown_path(script.path)
 
     def region(self, script: Script, span: Span) -> Region:
-        """A stretch of one of its scripts."""
+        """A region of one of its scripts."""
         region = Region.of(script.source, span)
         return self.document.region(region) if script is self.program.script else region
 

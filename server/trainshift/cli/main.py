@@ -50,17 +50,17 @@ _LONGEST = 100
 
 
 class _Trainshift(click.Group):
-    """The group: helps those who forget the command."""
+    """A group of commands that helps users who forget the command's name."""
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command, with an exit status for whatever stops it."""
+        """Run the command; turn any interruption into an exit status."""
         with exit_statuses(), heeded(interrupt, end_at_once):
             result = super().invoke(ctx)
             sys.stdout.flush()
             return result
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The commands, also those that are not loaded."""
+        """The names of the commands, including unloaded ones."""
         return sorted({*super().list_commands(ctx), *_LOADED_WHEN_ASKED_FOR})
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
@@ -81,7 +81,7 @@ class _Trainshift(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command that `args` name; a script in its place gets a hint."""
+        """Find the command in `args`; a script in its place gets a hint."""
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:

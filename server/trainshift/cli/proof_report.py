@@ -1,4 +1,4 @@
-"""The output of `prove`: how far the runs are, and the claims as a table in plain words."""
+"""The output of `prove`: the progress of the runs, and the claims as a table in plain words."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Live:
         self.clear()
 
     def tell(self, run: str, rank: int, steps: int, limit: int) -> None:
-        """A rank is at a step of a run."""
+        """Record that a rank has reached a step of a run."""
         if self.is_quiet:
             return
         now = monotonic()

@@ -161,7 +161,9 @@ def prove(ctx: click.Context, /, **options: Any) -> None:
 
 
 def wrote(result: dict[str, Any], html: str, picture: str) -> bool:
-    """Write the page with plots and the badge, each whole or not at all; print why one was not written."""
+    """Write the page with plots and the badge, each completely or not at all; print the reason if
+    one fails.
+    """
     from trainshift.host.files import FileProblem, SourceFile
     from trainshift.host.writing import write_output
     from trainshift.proving.badge import badge
@@ -180,7 +182,7 @@ def wrote(result: dict[str, Any], html: str, picture: str) -> bool:
 def prepared(request: Request, options: dict[str, Any]) -> None:
     """Ask whether the script may be run; raises Abort or UsageError if not.
 
-    Where the page and the badge are to be written is looked at before minutes are spent.
+    The destinations of the page and the badge are checked before the runs, which take minutes.
     """
     import os
 
@@ -203,7 +205,7 @@ def prepared(request: Request, options: dict[str, Any]) -> None:
 
 
 def fail(script: str, problem: str, format_: str) -> None:
-    """Say why nothing could be run."""
+    """Report why nothing could be run."""
     if format_ == "json":
         import json
 
@@ -219,8 +221,7 @@ def projects(
 ) -> tuple[Any, Any, str, dict[str, str]]:
     """The original program, the one for the ranks, its name, and the environment variables of both.
 
-    What is converted is converted for the TensorFlow of the interpreter that runs it.  Raises Unfit or
-    FileProblem.
+    The conversion is for the TensorFlow of the interpreter that runs it.  Raises Unfit or FileProblem.
     """
     import os
 

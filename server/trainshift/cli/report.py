@@ -58,19 +58,18 @@ _NEXT_STEPS = {
 class FileReport:
     """The result for one input.
 
-    `status` is a Status value, ERROR (it could not be read or written) or INTERNAL_ERROR, and
-    `error` says why in the last two.  `applied`, `decisions`, `doubts`, `withheld`, `hazards`, `reason` and
-    `position` are the engine's; `excerpt` is the source line at `position`.  `differs`: the converted
-    text is another one; `written`: it was put where it was asked to go.  `named` is false for a file
-    that was found in a directory.  `is_directory`: a directory stands here because there was no file
-    to convert.
+    `status` is a Status value, ERROR (it could not be read or written) or INTERNAL_ERROR, and `error` says
+    why in the last two.  `applied`, `decisions`, `doubts`, `withheld`, `hazards`, `reason` and `position` are
+    the engine's; `excerpt` is the source line at `position`.  `differs`: the converted text is different;
+    `written`: it was written to its destination.  `named` is false for a file that was found in a directory.
+    `is_directory`: a directory stands here because there was no file to convert.
 
-    Of a program of several files, `path` is the one that starts it, the notes name their files, and `parts`
-    tell the same file by file, the start file's first; those with nothing to tell are among them.  `home` is
-    the file that `position` is in, if it is another one.  `loops` are the training loops, `unresolved` the
-    imports that could not be followed, and `modules` files that the user named in the start file's stead.
+    Of a program of several files, `path` is the start file, the notes name their files, and `parts` are the
+    reports on the single files, the start file's first, including those without notes.  `home` is the file
+    that `position` is in, if it is another one.  `loops` are the training loops, `unresolved` the imports
+    that could not be followed, and `modules` files that the user named in the start file's stead.
     `is_partial`: only a part of the program was to be converted.  `is_unread`: it, or a file that it imports,
-    is no Python.
+    is not valid Python.
     """
 
     path: str
@@ -113,7 +112,9 @@ class FileReport:
         return [each.path for each in self.parts or (self,) if each.differs]
 
     def exit_status(self, mode: Mode) -> int:
-        """2: could not be read or written; 1: something was refused or is wrong, --check differs; else 0."""
+        """Return 2 for an input that could not be read or written, 1 for a refusal or a difference under
+        --check, else 0.
+        """
         if self.status == ERROR or self.is_unread:
             return 2
         refused = self.status in (Status.REFUSED.value, INTERNAL_ERROR) or bool(self.withheld or self.hazards)
@@ -129,23 +130,23 @@ class FileDiff(NamedTuple):
 
 
 class Reporter(Protocol):
-    """Takes the files one by one, and closes the report."""
+    """Takes the files one by one, and finishes the report."""
 
     def file(self, report: FileReport, diffs: Sequence[FileDiff]) -> None:
-        """One more file or program, with the diffs of the files that change."""
+        """Report one file or program, with the diffs of its changed files."""
 
     def finish(self, *, interrupted: bool = False) -> None:
         """No more files."""
 
 
 class Both:
-    """Tells two reporters all."""
+    """Reports everything to two reporters."""
 
     def __init__(self, *reporters: Reporter) -> None:
         self._reporters = reporters
 
     def file(self, report: FileReport, diffs: Sequence[FileDiff]) -> None:
-        """One more file or program."""
+        """Report one file or program."""
         for each in self._reporters:
             each.file(report, diffs)
 
@@ -158,7 +159,7 @@ class Both:
 class TextReporter:
     """Diffs to standard output as they come, the report to standard error at the end.
 
-    With a `file`, that takes the report, and nobody gets a diff.
+    With a `file`, the report goes there, and there is no diff.
     """
 
     def __init__(
@@ -182,7 +183,7 @@ class TextReporter:
         self._anything_shown = False
 
     def file(self, report: FileReport, diffs: Sequence[FileDiff]) -> None:
-        """Print the diffs (in diff mode), remember the report."""
+        """Print the diffs (in diff mode), and remember the report."""
         self._reports.append(report)
         for each in diffs if self._mode is Mode.DIFF and self._file is None else ():
             self._anything_shown = True
@@ -211,7 +212,7 @@ class TextReporter:
         return report.exit_status(Mode.DIFF) != 0
 
     def _collapsible(self) -> Counter[str]:
-        """The reasons that many walked files share, each with their number."""
+        """The reasons shared by many files of directories, each with the number of files."""
         reasons = Counter(report.reason for report in self._reports if _may_collapse(report))
         return Counter(
             {reason: number for reason, number in reasons.items() if number > _MANY and not self._quiet}
@@ -347,7 +348,7 @@ class JsonReporter:
         self._written = False
 
     def file(self, report: FileReport, diffs: Sequence[FileDiff]) -> None:
-        """Write the entry of the file, or of each file of a program with something to report."""
+        """Write the entry of a file, or of each file of a program with notes."""
         self._totals.update(summarize([report]))
         self._files |= _files_of([report])
         self._written = self._written or report.written
@@ -388,7 +389,7 @@ def summarize(reports: list[FileReport]) -> dict[str, int]:
 
 
 def _files_of(reports: Iterable[FileReport]) -> set[str]:
-    """The files that some reports are about; one may be in several programs."""
+    """The files in some reports; one file may be in several programs."""
     return {path for report in reports if not report.is_directory for path in report.files}
 
 
@@ -444,7 +445,7 @@ def place_entry(where: Spot | Note) -> dict[str, int | str]:
 
 
 def place(path: str, where: Spot | Note | Region | None) -> str:
-    """`path` and the 1-based line and column, as compilers write a place."""
+    """Format `path` and the 1-based line and column like a compiler."""
     return f"{path}:{short_place(where)}" if where else path
 
 
@@ -489,7 +490,7 @@ def _plural_of(noun: str, things: Sequence[object]) -> str:
 
 
 def listed(names: Sequence[str]) -> str:
-    """Names up to a few, and how many more there are."""
+    """Join names up to a limit, and count the rest."""
     shown = [visible(name) for name in names[:_FEW_NAMES]]
     if len(names) > _FEW_NAMES + 1:
         return f"{', '.join(shown)} and {len(names) - _FEW_NAMES} more"

@@ -1,4 +1,4 @@
-"""Rules: the table of the rewriting rules and the restrictions, and the page of one of them."""
+"""Print the table of the rewriting rules and the restrictions, and the page of one of them."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def _is_shown_to_someone() -> bool:
 
 
 def _print_markdown(console: Console, text: str) -> None:
-    """Print `text` for reading: paragraphs filled, code without a box and never broken into other lines."""
+    """Print `text` for reading: fill paragraphs, and show code without a box and without new line breaks."""
     from rich.markdown import Markdown
     from rich.theme import Theme
 
@@ -133,7 +133,7 @@ def _print_markdown(console: Console, text: str) -> None:
 
 
 def _blocks(text: str) -> Iterator[tuple[str, str]]:
-    """The page in stretches: "heading", "diff", "code" (fenced, or indented by four) or "prose"."""
+    """Split the page into blocks: "heading", "diff", "code" (fenced, or indented by four) or "prose"."""
     at = 0
     for match in _CODE_OR_HEADING.finditer(text):
         if text[at : match.start()].strip():

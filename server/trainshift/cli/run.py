@@ -1,4 +1,4 @@
-"""Run: convert the inputs one after another, deliver each result, and never let one sink the others."""
+"""Convert the inputs one after another, deliver each result, and continue after failures."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def run(request: Request, reporter: Reporter) -> int:
 
 
 def _inputs(request: Request) -> list[Input]:
-    """The inputs, except files below an -o DIR in a walked directory, which an earlier run wrote."""
+    """The inputs, without files of an earlier run below an -o DIR in a walked directory."""
     inputs = list(collect(request.paths, request.exclude))
     output = os.path.join(os.path.realpath(request.output), "")
     if not request.output or os.path.join(os.path.realpath(request.folder), "").startswith(output):

@@ -103,13 +103,13 @@ def _documents() -> Iterator[Document]:
 
 
 def _counted(document: Document) -> tuple[set[str], set[str], Counter[str]]:
-    """The words of a document's label, of its title, and of all of it."""
+    """Count the words in a document's label, in its title, and in all of it."""
     name, title = set(_words(document.label)), set(_words(document.title))
     return name, title, Counter([*_words(document.text), *name, *title])
 
 
 def _words(text: str) -> Iterator[str]:
-    """Yield the words of a text without their endings, and without stop words."""
+    """Yield the words of a text, stemmed, without stop words."""
     for word in re.findall(r"[a-z][a-z0-9]+|[a-z]{2}\d{2}", text.lower()):
         if word not in _STOP_WORDS:
             stem = re.sub(r"(?<=[a-z]{3})(?:ing|ed|es|s|e)$", "", word)

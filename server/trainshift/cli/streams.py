@@ -20,7 +20,7 @@ BROKEN_PIPE = 141
 
 @contextmanager
 def exit_statuses() -> Iterator[None]:
-    """Turn an interrupt, a reader that stops early and a full disk into an exit status."""
+    """Turn an interrupt, a reader that closes early and a full disk into an exit status."""
     try:
         yield
     except KeyboardInterrupt:
@@ -37,7 +37,7 @@ def exit_statuses() -> Iterator[None]:
 
 @contextmanager
 def written_to(path: str) -> Iterator[TextIO]:
-    """A new text at `path`, which is put there whole; a file that cannot be written ends the command."""
+    """Yield a new text for `path`, which is written as a whole; end the command if that fails."""
     text = StringIO()
     try:
         # A caller that waits for a report learns at once that there will be none.
@@ -53,7 +53,7 @@ def written_to(path: str) -> Iterator[TextIO]:
 
 @contextmanager
 def heeded(now: Callable[..., None], before: Callable[..., None]) -> Iterator[None]:
-    """Handle Ctrl-C by `now` instead of `before`; does nothing if another handler is installed."""
+    """Handle Ctrl-C by `now` instead of `before`; do nothing if another handler is installed."""
     is_ours = signal.getsignal(signal.SIGINT) is before
     if is_ours:
         signal.signal(signal.SIGINT, now)
@@ -74,8 +74,8 @@ def print_bytes(data: bytes) -> None:
 def prepare_streams() -> None:
     """Make sure that both output streams exist, take every character, and write all or raise.
 
-    An unbuffered stream (PYTHONUNBUFFERED) would silently drop what a full disk does not take.
-    The streams opened here live as long as the process.
+    An unbuffered stream (PYTHONUNBUFFERED) would silently drop data if the disk is full. The streams opened
+    here live as long as the process.
     """
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115
@@ -91,7 +91,7 @@ def prepare_streams() -> None:
 
 
 class _Closed(RawIOBase):
-    """Stands for a standard output that the caller closed: using it is an error, having it is none."""
+    """Represents a standard output that the caller closed: it fails only when it is used."""
 
     def writable(self) -> bool:
         return True

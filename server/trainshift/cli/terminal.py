@@ -63,7 +63,7 @@ def console_on(stream: TextIO, *, colour: bool, width: int | None = None) -> Con
 def wants_colour(stream: TextIO, choice: str = "auto") -> bool:
     """Return whether to colour `stream`: `choice` is "always", "never" or "auto".
 
-    "auto" asks NO_COLOR, then FORCE_COLOR, then whether the stream is a terminal that can.
+    "auto" checks NO_COLOR, then FORCE_COLOR, then whether the stream is a terminal with colours.
     """
     if choice != "auto":
         return choice == "always"
@@ -88,7 +88,7 @@ def width_of(text: str) -> int:
 
 
 def describe_defect(error: Exception) -> str:
-    """One line for a maintainer to find the defect: the exception and where it was raised."""
+    """One line with which a maintainer can find the defect: the exception and its origin."""
     frames = error.__traceback__
     while frames is not None and frames.tb_next is not None:
         frames = frames.tb_next
@@ -104,7 +104,7 @@ def describe_defect(error: Exception) -> str:
 class ProgressBar:
     """A bar on standard error that vanishes when done.
 
-    There is none where nobody looks, nor where the `total` is small and nothing takes a long time.
+    There is none without a terminal, or if the `total` is small and everything is fast.
     """
 
     FEW = 5
@@ -125,7 +125,7 @@ class ProgressBar:
         return self
 
     def start_late(self) -> None:
-        """Start the bar once this has taken a long time: one big file is worth a bar, too."""
+        """Show the bar once the work has taken a long time: even one big file deserves a bar."""
         if self._wanted and self._progress is None and self._waiting is None:
             self._waiting = Timer(self.LONG, self._start)
             self._waiting.daemon = True
@@ -157,7 +157,7 @@ class ProgressBar:
             self._progress.stop()
 
     def show(self, path: str) -> None:
-        """Name the file that is at work."""
+        """Show the name of the current file."""
         self._path = path
         if self._progress is not None:
             self._progress.update(self._progress.task_ids[0], description=visible(path))
@@ -169,19 +169,19 @@ class ProgressBar:
         self.show(path)
 
     def expect(self, total: int) -> None:
-        """There is so much to do."""
+        """Set the number of files to process."""
         self._total = total
         if self._progress is not None:
             self._progress.update(self._progress.task_ids[0], total=total)
 
     def advance(self) -> None:
-        """One file more is done."""
+        """Count one finished file."""
         if self._progress is not None:
             self._progress.advance(self._progress.task_ids[0])
 
     @contextmanager
     def hidden(self) -> Iterator[None]:
-        """Take the bar away while something else is written to the terminal."""
+        """Hide the bar while other output is written to the terminal."""
         if self._waiting is not None:
             self._waiting.cancel()
             self._waiting.join()

@@ -1,4 +1,6 @@
-"""Agents: objects of a library (TF-Agents) that take their own gradients in `train`, by given optimizers."""
+"""Agents: objects of a library (TF-Agents) that compute gradients in `train`, and apply them with given
+optimizers.
+"""
 
 from __future__ import annotations
 
@@ -121,7 +123,9 @@ class Agents:
         )
 
     def _is_agents(self, cls: Scope) -> bool:
-        """Return whether a class of the script is that of an agent, and leaves its steps to the library."""
+        """Return whether a class of the script inherits from an agent, and leaves its steps to the
+        library.
+        """
         bases = map(self._libraries.entry, self._names.library_bases(cls))
         return not _STEPS.intersection(cls.bindings) and any(
             each is not None and each.role is Role.AGENT for each in bases

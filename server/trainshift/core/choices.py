@@ -1,6 +1,6 @@
 """Choices: the options of a conversion, as data for settings, command-line options and their help.
 
-A field's default is what is done where nobody chose; its metadata say what it does, and what else there is.
+The default of a field applies if nothing was chosen; its metadata describe the option and its other values.
 """
 
 from __future__ import annotations
@@ -88,26 +88,27 @@ class Choices:
         True, "Divide the data among the ranks, so that an epoch still reads all of it once."
     )
     why_keras: str = ""
-    """What asks for the Keras that the result is written for, where nobody chose it: no choice itself."""
+    """The origin of the automatically chosen target Keras; not an option."""
     doubt_keras: str = ""
-    """What is wrong with what asks for it, or "": no choice itself."""
+    """A conflict in the requirements, or ""; not an option."""
     is_open: bool = False
-    """Whether somebody has looked for what asks for it, and found nothing: no choice itself."""
+    """True if the requirements were searched without a result; not an option."""
     installed: tuple[str, str] = ("", "")
-    """The Keras that is installed where that is open, and what has it, or "": no choice itself."""
+    """The installed Keras if nothing requires one, with its environment, or ""; not an option."""
     libraries: Mapping[str, Table] = field(default_factory=dict, hash=False)
-    """The entries of people's own libraries, by their packages or modules: no choice itself."""
+    """The entries of the user's own libraries, by package or module; not an option."""
     line_length: int = 0
-    """How long the project's formatter or linter lets lines be, or 0: no choice itself."""
+    """The line length of the project's formatter or linter, or 0; not an option."""
     backend: tuple[str, str] = ("", "")
-    """The backend of Keras 3 that the project sets, and what sets it, or "": no choice itself."""
+    """The Keras 3 backend that the project sets, and the setting's origin, or ""; not an option."""
 
 
 class Choice(NamedTuple):
     """One option of a conversion, as settings and commands show it.
 
-    `key` is its key in settings, `name` that of its field.  `values` are the words that it may be, with what
-    each does; without any it is a Boolean, a version or a number from its `least` on, as its `default` is.
+    `key` is its key in settings, `name` that of its field.  `values` are its allowed words, with
+    descriptions; without any it is a Boolean, a version or a number of at least `least`, by the type of its
+    `default`.
     """
 
     key: str

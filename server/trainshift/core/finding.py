@@ -1,4 +1,4 @@
-"""Finding: a restriction's result for one place of a script, with a fix if there is one."""
+"""A finding: the result of a restriction for one place of a script, with a fix if there is one."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from trainshift.python.source.source import Span
 class Verdict(Enum):
     """The verdict on a finding (spec.md 1 and 3); code that is fine gives no finding.
 
-    VIOLATED breaks the restriction; HARMLESS breaks its letter, but no rewrite can come out
-    otherwise for it; UNKNOWN means that the script does not show enough to tell.
+    VIOLATED breaks the restriction; HARMLESS breaks its letter, but changes no rewrite; UNKNOWN means that
+    the script does not show enough.
     """
 
     VIOLATED = "violated"
@@ -47,7 +47,7 @@ class Line:
 class Related:
     """Another place that a finding is about: `span` in `script`, None for the finding's own script.
 
-    Of a file that is no script it is a line, whatever the span.
+    In a file that is not a script, the place is a line, and the span is ignored.
     """
 
     span: Span
@@ -59,11 +59,11 @@ class Related:
 class Finding:
     """One place where a script does not keep to a restriction.
 
-    `span` is the code to underline, in code points of the script.  `message` says what was found and
-    why it matters, in the script's own names.  `fix` is a change of the core that fixes it.  `concerns`
-    is other code that is rewritten on the assumption that the restriction holds: a step, for a loop.
-    `settled` tells that no change can be wrong because of it here, although it is violated.  `asks` tells
-    that the fix changes what a run computes, so that somebody has to choose it.
+    `span` is the code to underline, in code points of the script.  `message` states the problem and its
+    consequence, in the script's own names.  `fix` is a change of the core that fixes it.  `concerns` is other
+    code that is rewritten on the assumption that the restriction holds: a step, for a loop. `settled` means
+    that no change can be wrong because of it here, although it is violated.  `asks` means that the fix
+    changes the results of a run, so the user has to choose it.
     """
 
     code: str
@@ -77,7 +77,7 @@ class Finding:
     asks: bool = False
 
     def at(self, span: Span, related: tuple[Related, ...]) -> Finding:
-        """The finding where the text around it has moved to; `replace` takes three times as long."""
+        """Move the finding to its place in a changed text; `replace` takes three times as long."""
         return Finding(
             self.code,
             self.verdict,

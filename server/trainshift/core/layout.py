@@ -32,7 +32,7 @@ class Layout:
 
     @cached_property
     def unit(self) -> str:
-        """One level of the file's indentation: of its first indented block, else four blanks."""
+        """One level of the file's indentation: that of its first indented block, else four spaces."""
         for statement in self._script.statements:
             if statement.parent is not None and statement.index == 0 and not _in_case(statement):
                 start = self._script.statement_span(statement).start
@@ -43,7 +43,7 @@ class Layout:
         return "    "
 
     def unit_at(self, statement: Statement) -> str:
-        """One level of indentation as the blocks around the statement have it."""
+        """One level of indentation in the blocks around the statement."""
         for current in statement.path():
             if current.parent is None or _in_case(current) or self._on_header_line(current.block[0]):
                 continue
@@ -62,11 +62,11 @@ class Layout:
         return self._program.at(code).script.source.newline
 
     def newline_at(self, statement: Statement) -> str:
-        """A line ending, and the indentation that lines in the statement's block have."""
+        """A line ending, followed by the indentation of the statement's block."""
         return self.line_end_at(statement) + self.indentation(statement)
 
     def indentation(self, statement: Statement) -> str:
-        """The indentation that lines in the statement's block have."""
+        """The indentation of the statement's block."""
         first = statement.block[0] if statement.parent is not None else statement
         if first.parent is not None and self._on_header_line(first):
             if _in_case(first):
@@ -77,7 +77,7 @@ class Layout:
         return self._source.indentation(self._script.statement_span(first).start)
 
     def isolate(self, statement: Statement) -> tuple[Edit, ...]:
-        """Edits that set the statement on lines of its own (none where it already is)."""
+        """Edits that set the statement on lines of its own (none if it already is)."""
         edits = []
         span = self._script.statement_span(statement)
         newline = self.newline_at(statement)
@@ -130,7 +130,7 @@ class Layout:
         return tuple(edits)
 
     def remove(self, statement: Statement, keep_block: bool) -> tuple[Edit, ...]:
-        """Take the statement out, its comments left in place; ``pass`` instead if `keep_block`."""
+        """Remove the statement, but not its comments; replace it by ``pass`` if `keep_block`."""
         span = self._script.statement_span(statement)
         kept = comments(self._text[span.start : span.end])
         if kept:
@@ -160,8 +160,8 @@ class Layout:
     def put(self, node: ast.expr, within: Statement | Site, frame: Frame) -> tuple[Edit, ...]:
         """Put a frame around an expression in place: ``a + b`` becomes ``(a + b) * 2``.
 
-        It gets parentheses where the frame asks for them, and the whole where its place does, unless it has
-        some: ``(a).b`` becomes ``(a or c).b``.
+        The expression gets parentheses if the frame requires them, and the whole if its place does, unless it
+        has some: ``(a).b`` becomes ``(a or c).b``.
         """
         path, spans = self._spans(node, within)
         code = self._text[spans[0].start : spans[0].end]
@@ -181,7 +181,7 @@ class Layout:
         return (Edit(at.start, at.start, before), end) if before else (end,)
 
     def replace(self, node: ast.expr, within: Statement | Site, code: str) -> tuple[Edit, ...]:
-        """Put other code in an expression's place; the comments in it stay behind the code.
+        """Replace an expression by other code; its comments follow the new code.
 
         An expression that binds a name, awaits or yields is still evaluated.
         """
@@ -197,7 +197,7 @@ class Layout:
         return self._spans(node, within)[1][-1]
 
     def _spans(self, node: ast.expr, within: Statement | Site) -> tuple[list[ast.AST], list[Span]]:
-        """The nodes around an expression, and its spans without and with its own parentheses."""
+        """The enclosing nodes of an expression, and its spans without and with its own parentheses."""
         statement = within.statement if isinstance(within, Site) else within
         span = self._script.span(node, within)
         path = expression_path(statement.node, node)[:-1]
@@ -210,7 +210,7 @@ class Layout:
         return path, [span, *parentheses(self._text, span, bounds)]
 
     def call_syntax(self, site: Site) -> tuple[int, CallSyntax]:
-        """The call's offset in the script, and the offsets of its parts from there."""
+        """The call's offset in the script, and the relative offsets of its parts."""
         span = self._script.span(site.node, site)
         return span.start, read_call(self._text[span.start : span.end])
 
@@ -221,7 +221,7 @@ class Layout:
     def add_keywords(self, site: Site, given: Mapping[str, str]) -> tuple[Edit, ...]:
         """Add keyword arguments after the other arguments (before ``**rest``).
 
-        Each goes on a line of its own where the line of the last argument begins with an argument.
+        Each goes on a line of its own if the line of the last argument begins with an argument.
         """
         if not given:
             return ()
@@ -292,7 +292,7 @@ def _in_case(statement: Statement) -> bool:
 
 
 def _string_rows(text: str) -> list[tuple[int, int]]:
-    """The rows, from 1, that begin inside each string of several lines (half-open ranges)."""
+    """The rows, from 1, that begin inside a multi-line string (half-open ranges)."""
     rows = []
     opened: list[int] = []
     starts = {getattr(tokenize, name, -1) for name in ("FSTRING_START", "TSTRING_START")}

@@ -1,6 +1,6 @@
 """Libraries: the entries of the libraries that a program uses, including the user's own entries.
 
-Every rule, restriction and hazard asks this one fact, so that no two of them disagree about an object.
+Every rule, restriction and hazard uses this fact, so that they agree about each object.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ class Libraries:
         return own.union(self.names(*entries.ACTING, Role.PRINTS, Role.OPENER), *stated)
 
     def names_stating(self, key: str) -> frozenset[str]:
-        """The names in the script's calls that may belong to an entry which states a fact."""
+        """The names in the script's calls whose entry may state a fact."""
         found = self._stating.get(key)
         if found is None:
             wanted = (
@@ -141,7 +141,7 @@ class Libraries:
         return found
 
     def names(self, *roles: Role) -> frozenset[str]:
-        """The names in the script's calls that may belong to an entry with one of some roles."""
+        """The names in the script's calls whose entry may have one of some roles."""
         found = self._named.get(roles)
         if found is None:
             found = self._named[roles] = self._find_names(roles)
@@ -157,7 +157,7 @@ class Libraries:
         return self._spelled(wanted)
 
     def _spelled(self, wanted: Iterable[str]) -> frozenset[str]:
-        """Return the names that calls of members with some last names, or patterns, have in the script."""
+        """The names in the script of calls whose original last names, or patterns of them, are given."""
         wanted = list(wanted)
         if not wanted:
             return frozenset()

@@ -20,9 +20,9 @@ T = TypeVar("T")
 class Program:
     """One script with its facts; rules are pure functions of it.
 
-    A fact is an object of a class that is made of a program and nothing else (`Steps`, `Loops`, ...).  The
-    program knows no such class, so a rule can read only the facts whose classes it imports.  `choices` are
-    those of the person who has it converted.
+    A fact is an object of a class whose constructor takes only a program (`Steps`, `Loops`, ...).  The
+    program does not import these classes, so a rule can read only the facts whose classes it imports.
+    `choices` are those of the user.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class Program:
     def fact(self, kind: Callable[[Program], T]) -> T:
         """The fact of a kind: ``program.fact(Steps)`` computes a `Steps` on the first call, and keeps it.
 
-        What it finds out later, too, goes by the libraries of this program's project.
+        Its later answers also use the libraries of this program's project.
         """
         go_by(self.choices.libraries)
         if kind not in self._facts:
@@ -64,7 +64,7 @@ class Program:
         return self._linked[script]
 
     def at(self, code: Scope | Statement | Site) -> Program:
-        """The program of the single file that contains some code; itself if there is only one file."""
+        """The program of the file that contains some code; itself if there is only one file."""
         scope = code if isinstance(code, Scope) else code.scope
         return self.linked(self.script.home(scope))
 
@@ -84,18 +84,18 @@ class Program:
 
     @property
     def files(self) -> list[Program]:
-        """The programs of the single files, the started one first; itself if there is only one file."""
+        """The programs of the single files, the start file first; itself if there is only one file."""
         return [self.linked(each) for each in self.script.scripts]
 
     def start_of(self, file: Program) -> int:
-        """The offset at which the text of one of the `files` begins in the text of the whole."""
+        """The offset of the text of one of the `files` in the joined text."""
         return self.script.start_of(file.script)
 
     def forget(self) -> None:
         """Free all facts about the program at once; it must not be used afterwards.
 
-        All of it refers to each other, and Python's search for what nobody refers to would take longer than
-        half a check.  What was read stays.
+        The facts refer to each other, and Python's garbage collection would take longer than half a check.
+        Parsed files stay.
         """
         script, workspace = self.script, self.script.workspace
         scripts = [script] if workspace is None else workspace.scripts

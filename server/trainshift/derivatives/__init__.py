@@ -1,6 +1,6 @@
 """Readable derivatives of Python functions: from a file's text to edits of it, or to refusals.
 
-The one door is `derive`.  Nothing is run or imported of what is differentiated.
+The entry point is `derive`.  Differentiated code is never run or imported.
 """
 
 from trainshift.derivatives.door import derive

@@ -1,4 +1,4 @@
-"""Refusals: everything that cannot be differentiated, with its reason, in the order of the text."""
+"""Refusals: all constructs that cannot be differentiated, with reasons, in text order."""
 
 from __future__ import annotations
 
@@ -116,12 +116,12 @@ class Checks:
 
     @property
     def impossible(self) -> Impossible:
-        """The exception that there is no derivative, with all refusals."""
+        """The exception for a missing derivative, with all refusals."""
         found = tuple(sorted(self.found.values()))
         return (Shared if self.shared.issuperset(found) else Impossible)(found)
 
     def refuse(self, node: ast.AST, message: str) -> Refusal:
-        """Note a refusal at a place, and return it."""
+        """Record a refusal at a place, and return it."""
         found = self.whole.module.refusal(node, message, self.whole.start.node)
         return self.found.setdefault(found, found)
 
@@ -238,7 +238,7 @@ class Checks:
             self.refuse(part, said)
 
     def _mixed(self, function: Function, inside: Sequence[ast.AST]) -> None:
-        """Variables that may be functions or other values: which one it is by then is not known."""
+        """Refuse variables that may hold functions or other values."""
         for name, kind in function.kinds.items():
             if kind.has("function") and self._is_value(function, name, inside):
                 said = f"{name} may be a function or another value: give each a name of its own"
@@ -254,7 +254,7 @@ class Checks:
         return False
 
     def _is_own(self, reader: Reader, node: ast.AST, *operands: ast.expr) -> bool:
-        """Refuse an operator that a class of the file may define; whether it is one."""
+        """Refuse an operator that a class of the file may define; return whether it is one."""
         own = [each for each in operands if reader.kind(each).has("object")]
         if own and any(map(reader.value, operands)):
             text = ast.unparse(own[0])
@@ -377,9 +377,9 @@ class Checks:
         """Refuse two names for a mutated object: the adjoint pass does not know which of them a mutation
         belongs to.
 
-        Tangents share what values share, so in forward mode both names have only to have one.  Where a value
-        has none yet, its tangent begins as zeros in its structure, which share nothing.  With `among`, both
-        names are some of these.
+        Tangents share objects like their values, so in forward mode both names only need a tangent.  A value
+        without one starts with zeros in its structure, which share nothing.  With `among`, both names are in
+        this set.
         """
         aliases = self.whole.aliases(function)
         for each in aliases.conflicts():
@@ -412,9 +412,7 @@ class Checks:
         return not isinstance(value, displays) and not Reader(function).value(value)
 
     def _outlived(self, function: Function, reader: Reader, inside: Iterable[ast.AST]) -> None:
-        """Check objects that inner functions keep and mutate after their function ended: they must not be
-        shared.
-        """
+        """Refuse shared objects that inner functions keep and mutate after their function has ended."""
         sources, aliases = Sources(reader), self.whole.aliases(function)
         kept = (self._kept(function) & aliases.returned) - {function.result}
         for node in inside:
@@ -434,12 +432,14 @@ class Checks:
                         self.shared.add(self.refuse(value, said))
 
     def _kept(self, function: Function) -> set[str]:
-        """The variables, by all names, that are changed and that functions inside keep when it has ended."""
+        """The mutated variables, under all names, that inner functions keep after their function
+        has ended.
+        """
         aliases = self.whole.aliases(function)
         return aliases.with_names(function.kept())
 
     def _changes(self, function: Function, reader: Reader, inside: Sequence[ast.AST]) -> None:
-        """Check that mutated objects have a name here, as other readers are known only by names."""
+        """Check that mutated objects have a name here, because other readers are known only by names."""
         in_loops = {
             id(each) for node in inside if isinstance(node, COMPREHENSIONS) for each in terms.walk(node)
         }
@@ -483,7 +483,7 @@ class Checks:
         return [], []
 
     def _holds(self, function: Function, reader: Reader, node: ast.AST, place: ast.expr) -> None:
-        """Check that a container which a call mutates has a name if it holds named objects."""
+        """Check that a container mutated by a call has a name if it holds named objects."""
         target = reader.target(node) if isinstance(node, ast.Call) else None
         if root_of(place) is not None or target is None:
             return
@@ -543,7 +543,7 @@ def _is_pop(node: ast.Call) -> bool:
 
 
 def _inside(node: ast.expr, function: Function) -> Iterator[ast.AST]:
-    """The parts of a value that are values: no conditions and no indices."""
+    """The parts of an expression that are values, without conditions and indices."""
     yield node
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
         return

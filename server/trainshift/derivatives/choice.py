@@ -53,7 +53,7 @@ def chosen(module: Module, node: ast.FunctionDef) -> tuple[list[str], tuple[tupl
 class _Uses:
     """The uses of a parameter: only in counts, indices and conditions, or as a value.
 
-    A part of it is used as it is; so is the parameter of a function of the file that it is given to.
+    The uses of its parts count, and so do those of a parameter to which a call passes it.
     """
 
     def __init__(self, module: Module) -> None:
@@ -88,8 +88,8 @@ class _Uses:
         self.names, (self.dotted, self.bound) = outer, around
 
     def _is_part(self, node: ast.expr) -> bool:
-        """Return whether an expression is the parameter or a part of it, or contains it or depends on it: its
-        uses are the parameter's.
+        """Return whether an expression is or contains the parameter or a part of it, or depends on it: its
+        uses count as the parameter's.
         """
         match node:
             case ast.Name() | ast.Subscript():

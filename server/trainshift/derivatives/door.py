@@ -1,4 +1,4 @@
-"""The one door: `derive`."""
+"""The entry point: `derive`."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def derive(
     `wrt` names the parameters to differentiate by, in the order of the bars; without it, all that can have a
     derivative.  `name` is that of the new function instead of `FUNCTION_grad` or `FUNCTION_jvp`.
 
-    Raises `NotFound` where the text is no Python, or has no such function or parameter.
+    Raises `NotFound` if the text is not valid Python, or has no such function or parameter.
     """
     module = Module(text, function)
     try:
@@ -126,7 +126,7 @@ def _as_written(module: Module, refusals: Iterable[Refusal]) -> tuple[Refusal, .
 
 
 def _start(module: Module, name: str, node: ast.FunctionDef) -> ast.FunctionDef:
-    """The function of a name as the derivation reads it; raises `Impossible` where the name may mean more."""
+    """The function with a name; raises `Impossible` if the name may have several meanings."""
     if module.globals.hidden is not None:
         line, call = module.globals.hidden
         said = f"{call} may bind any name of the file: write the names out"
@@ -190,8 +190,8 @@ def _made(module: Module, node: ast.FunctionDef, mode: Mode, by: list[str], made
 def _ask_apart(found: Made) -> Made:
     """Make a derivative check first that the argument objects which it mutates occur at one place only.
 
-    Who calls it may give one list twice, or one that the file has and the function reads; neither adjoints
-    nor tangents would follow both.
+    A caller may pass one list twice, or a list of the file that the function reads; neither adjoints nor
+    tangents would follow both.
     """
     build, made = found.build, found.functions[-1]
     start = build.start
@@ -258,10 +258,9 @@ def _taken(module: Module, helpers: Collection[str]) -> tuple[Refusal, ...]:
 def _named(
     module: Module, helpers: dict[str, str], made: dict[str, str]
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """The helpers and the new functions by their names in the file.
+    """The helpers and the new functions, by their names in the file.
 
-    Where the file has a helper for arrays already, one for tensors gets the next free number, and the other
-    way round.
+    If the file already has a helper for arrays, one for tensors gets the next free number, and vice versa.
     """
     names: dict[str, str] = {}
     kept: dict[str, str] = {}
@@ -286,7 +285,7 @@ def _named(
 
 
 def _text(module: Module, name: str) -> str:
-    """The text of a helper in the file, in the words of the table."""
+    """The text of a helper for the file, with the names from the table."""
     text = ast.unparse(module.all_functions[name])
     for key, (full, _) in IMPORTS.items():
         alias = module.alias(full)

@@ -1,4 +1,4 @@
-"""Refuse functions that mutate file variables which they read: the adjoint pass would read the last value."""
+"""Refuse functions that mutate file variables they also read: the adjoint pass would read the last value."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class _Globals:
 def changed_state(module: Module, names: Iterable[str], reverse: bool) -> Iterator[tuple[ast.AST, str]]:
     """Yield the places where named functions, or their callees, mutate variables that one of them reads.
 
-    In forward mode only a change in the middle of an expression counts.
+    In forward mode only a mutation in the middle of an expression counts.
     """
     own = {name: _globals(module, name) for name in names}
     read = {name for each in own.values() for name in each.read}
@@ -59,7 +59,7 @@ def _changed_by(module: Module, name: str) -> set[str]:
 
 
 def _reached(module: Module, names: Iterable[str]) -> Iterator[str]:
-    """The functions of some names, and those that they call, or name."""
+    """The named functions, and those that they call or name."""
 
     def called(name: str) -> list[str]:
         read = (module.aliases.get(each, each) for each in _globals(module, name).read)
@@ -77,7 +77,7 @@ def read_state(module: Module, names: Iterable[str]) -> set[str]:
 
 
 def _is_variable(module: Module, name: str) -> bool:
-    """Return whether a name of the file is neither a function nor something of a library."""
+    """Return whether a name of the file is neither a function nor a library's."""
     known = name in module.functions or bool(module.meaning(name).library)
     return not known and name in module.script.module_bindings
 
@@ -126,7 +126,7 @@ def _globals(module: Module, name: str) -> _Globals:
 def changed_unseen(whole: Whole) -> Iterator[tuple[ast.AST, str]]:
     """Yield the lines that mutate a file's variable that also has another name.
 
-    Who reads it by that name reads no tangent, and on the way back what it is changed to.
+    A read by that name gets no tangent and, in the reverse pass, the new value.
     """
     functions = list(whole.every())
     if not any(map(_reads_state, functions)):
@@ -137,7 +137,7 @@ def changed_unseen(whole: Whole) -> Iterator[tuple[ast.AST, str]]:
 
 
 def _changed_by_call(whole: Whole, functions: Iterable[Function]) -> Iterator[tuple[ast.AST, str]]:
-    """Yield the calls without an adjoint that mutate a file's object which others may share."""
+    """Yield the calls without an adjoint that mutate an object of the file that may be shared."""
     points = whole.points
     known: Bits = 0
     changed: list[tuple[ast.Call, Bits]] = []
@@ -176,7 +176,7 @@ def _changed_by_alias(whole: Whole, functions: Iterable[Function]) -> Iterator[t
 
 
 def _roots(node: ast.AST) -> Iterator[str]:
-    """The variables of whose parts a statement changes something."""
+    """The variables whose parts a statement mutates."""
     for each in terms.walk(node):
         match each:
             case ast.Subscript(ctx=ast.Store()) | ast.Call(ast.Attribute()):
@@ -192,7 +192,7 @@ def _reads_state(function: Function) -> bool:
 
 
 def _of_file(objects: Objects, bits: Bits) -> set[str]:
-    """The names of the file's variables that objects are, or are inside of."""
+    """The names of the file's variables that are, or contain, some objects."""
     roots = (objects.root(index) for index in bits_of(bits & objects.outer))
     places = (each.where for each in roots if each.sort is Sort.OUTER)
     return {place[1] for place in places if isinstance(place, tuple) and place[0] is None}

@@ -1,4 +1,4 @@
-"""Loops whose sequence changes inside the loop, so that the adjoint pass could not repeat it (AD34)."""
+"""Loops that mutate their sequence, so that the adjoint pass could not repeat them (AD34)."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _CHANGES = "the loop changes the sequence that it iterates over: "
 def changed_sequences(
     function: Function, reader: Reader, inside: Iterable[ast.AST]
 ) -> Iterator[tuple[ast.AST, str]]:
-    """Yield the code that mutates a loop's iterable inside the loop, with the reason; `inside` are all
-    nodes.
+    """Yield the code that mutates a loop's iterable inside the loop, with the reason; `inside` are
+    all nodes.
     """
     for node in inside:
         if not isinstance(node, ast.For):

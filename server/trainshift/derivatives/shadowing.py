@@ -1,4 +1,4 @@
-"""Refuse derivatives that need a name which the file, or a function in it, uses for something else."""
+"""Refuse derivatives that need a name which the file, or a function in it, uses for another object."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ def shadowed(
 ) -> Iterator[Refusal]:
     """The refusals of new functions, and of the texts of their helpers.
 
-    What the user's own code reads has one meaning, and another name where the file binds a builtin's.
+    The user's own code is unaffected: its names have one meaning, and builtins that the file rebinds are
+    renamed.
     """
     said = list(_twice(functions)) or [
         *_of_file(module, functions, helpers),
@@ -40,7 +41,7 @@ def _twice(functions: Iterable[ast.FunctionDef]) -> Iterator[str]:
 
 
 def _of_file(module: Module, functions: Sequence[ast.FunctionDef], helpers: Iterable[str]) -> Iterator[str]:
-    """Yield names that the derivative needs and the file uses for something else."""
+    """Yield names that the derivative needs and the file uses for another object."""
     bound = module.script.module_bindings.keys()
     others = [key for key, full in MODULES.items() if key in bound and module.alias(full) is None]
     if not others and bound.isdisjoint(BUILTINS) and "*" not in bound:

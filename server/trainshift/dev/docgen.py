@@ -1,6 +1,7 @@
-"""Writes what is said of every code: its page, its row in the lists, the extension's settings and protocol.
+"""Write the documentation of every code: its page, its row in the lists, the extension's settings and
+protocol.
 
-A page is made of the code's docstring and its fixture. Run by `make docs`; tests say what is stale.
+A page consists of the code's docstring and its fixture. Run by `make docs`; tests report stale files.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ def lists(text: str) -> str:
 
 
 def choices(text: str) -> str:
-    """The page of the command line with one row for everything that can be chosen of a conversion."""
+    """The page of the command line with one row for every option of a conversion."""
     head = "| setting | default | meaning |\n|---|---|---|\n"
     rows = ""
     for choice in CHOICES.values():
@@ -87,7 +88,7 @@ def choices(text: str) -> str:
 
 
 def manifest(text: str) -> str:
-    """The extension's package.json with every code that the settings take, and everything to choose."""
+    """The extension's package.json with every code for the settings, and every option."""
     declared = json.loads(text)
     properties = declared["contributes"]["configuration"]["properties"]
     severities = properties["trainshift.severity"]["properties"]
@@ -121,7 +122,7 @@ def manifest(text: str) -> str:
 
 
 def settings_text() -> str:
-    """The schema of settings files, as the package has it."""
+    """The schema of settings files, as shipped in the package."""
     return json.dumps(settings_schema(), indent=2) + "\n"
 
 
@@ -135,7 +136,7 @@ def entries_schema() -> str:
 
 
 def main() -> None:
-    """Write all of it, and remove the pages of codes that are gone."""
+    """Write all files, and remove the pages of deleted codes."""
     PAGES.mkdir(parents=True, exist_ok=True)
     wanted = pages()
     for path in PAGES.glob("*.md"):
@@ -295,7 +296,7 @@ def _examples(fixture: Path) -> list[Example]:
 
 
 def _kind(example: Example) -> str:
-    """The verdict of its only kind of finding, "ok" without one, "" when they are mixed."""
+    """The verdict of its only kind of finding, "ok" without one, "" if they are mixed."""
     found = verdicts(example.blocks.get("findings", "")) or {"ok"}
     return found.pop() if len(found) == 1 else ""
 

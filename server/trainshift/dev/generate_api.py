@@ -1,7 +1,7 @@
 """Write `libraries/tensorflow_api.json` from the installed TensorFlow 2.15.
 
-`python -m trainshift.dev.generate_api` writes the file; with `--check` it writes nothing, prints how
-the committed file differs and exits with status 1 if it does.
+`python -m trainshift.dev.generate_api` writes the file; with `--check` it writes nothing, prints the
+differences from the committed file, and exits with status 1 if there are any.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ PUBLIC_MODULES = (
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Write the data file, or compare it; the exit status."""
+    """Write the data file, or compare it; return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m trainshift.dev.generate_api")
     parser.add_argument("--check", action="store_true", help="write nothing; status 1 if the file is stale")
     check = parser.parse_args(arguments).check
@@ -209,8 +209,8 @@ def collect() -> api.Data:
 class _Package:
     """The installed TensorFlow.
 
-    `public` is every public object by each of its spellings, `canonical` each object by the one that
-    is recorded; `names` is the canonical spelling by the object's id.
+    `public` maps each spelling to its public object, `canonical` each recorded spelling to its object;
+    `names` maps the object's id to the canonical spelling.
     """
 
     def __init__(self) -> None:
@@ -256,7 +256,7 @@ class _Package:
         }
 
     def signature(self, function: Callable[..., Any], bound: int = 0) -> str:
-        """The text of the parameters after the first `bound`, as it stands in a `def`."""
+        """The text of the parameters after the first `bound`, as in a `def`."""
         parameters = []
         for parameter in list(inspect.signature(function).parameters.values())[bound:]:
             bare = parameter.replace(annotation=parameter.empty)
@@ -278,7 +278,7 @@ class _Package:
 
 
 class _Text(str):
-    """Source text that `inspect.Signature` prints as it is."""
+    """Source text that `inspect.Signature` prints unchanged."""
 
     __repr__ = str.__str__
 
@@ -331,7 +331,7 @@ def _returns(classes: Mapping[str, type], functions: Mapping[str, Callable[..., 
 
 
 def _add_methods(data: api.Data, package: _Package, classes: Mapping[str, type]) -> None:
-    """Ancestors first, so that what a class inherits unchanged is not repeated."""
+    """Add the methods of ancestors first, so that inherited ones are not repeated."""
     recorded = data["methods"]
     for name in sorted(classes, key=lambda name: (len(data["classes"][name]), name)):
         if not package.descends(classes[name], WITH_METHODS):
@@ -347,7 +347,7 @@ def _add_methods(data: api.Data, package: _Package, classes: Mapping[str, type])
 
 
 def _add_aliases(data: api.Data, package: _Package, recorded: Mapping[str, Any]) -> None:
-    """Every public spelling that neither is canonical nor follows from the loader's mirror rules."""
+    """Add every public spelling that is not canonical and does not follow from the loader's mirror rules."""
     names = {id(value): name for name, value in recorded.items()}
     spellings = sorted(package.public.items(), key=_preference)
     for spelling, value in spellings:

@@ -1,10 +1,10 @@
-"""Generate entries: propose what can be read off an installed package, and refresh the signatures.
+"""Generate entries: propose those that can be derived from an installed package, and refresh the signatures.
 
     python -m trainshift.dev.generate_entries tensorflow_addons [--path SITE_PACKAGES] [--write]
 
-The package is read and never imported.  Its classes that descend from an optimizer, a schedule, a callback or
-a model of Keras are listed as entries that its file lacks; what a role needs beside that is written by hand.
-With `--write`, signatures that have changed are put into the file.
+The package is read and never imported.  Its classes that inherit from an optimizer, a schedule, a callback or
+a model of Keras are listed as missing entries; further keys of a role are written by hand. With `--write`,
+changed signatures are written to the file.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _FAMILIES = {
 class Found:
     """A class of a package: its names by module, its bases, and facts read from its definition.
 
-    `step` is who applies the gradients in its `train_step`; "" where it has none.
+    `step` names the object that applies the gradients in its `train_step`; "" if it has none.
     """
 
     module: str
@@ -94,7 +94,7 @@ def _applies(step: ast.FunctionDef) -> str:
 
 
 def role_of(name: str, found: dict[str, Found], seen: frozenset[str] = frozenset()) -> Role | None:
-    """Return the role of a class by the Keras class that it descends from; None if it has none."""
+    """Return the role of a class, by its Keras base class; None if it has none."""
     if name in found and name not in seen:
         roles = (role_of(each, found, seen | {name}) for each in found[name].bases)
         return next(filter(None, roles), None)
@@ -130,14 +130,14 @@ def proposed(package: str, found: dict[str, Found]) -> Iterator[str]:
 
 
 def _known(package: str, found: Found) -> Entry | None:
-    """The entry of a class, under its module or under one of those that give it on."""
+    """The entry of a class, under its module or under one that re-exports it."""
     parts = found.module.split(".") if found.module else []
     below = (".".join([*parts[:end], found.name]) for end in range(len(parts), -1, -1))
     return next(filter(None, (entries.find(each, entries.table(package)) for each in below)), None)
 
 
 def refreshed(text: str, package: str, found: dict[str, Found]) -> str:
-    """Return the text of a package's file with the signatures that its classes have now."""
+    """Return the text of a package's file with the current signatures of its classes."""
     for each in entries.table(package).values():
         now = signature_of(each.pattern.rpartition(".")[2], found)
         if each.signature is not None and now is not None:
@@ -148,7 +148,7 @@ def refreshed(text: str, package: str, found: dict[str, Found]) -> str:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Print the entries that are proposed, and refresh the signatures if it is asked to."""
+    """Print the proposed entries, and refresh the signatures on request."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("package")
     parser.add_argument("--path", action="append", help="where packages are installed")

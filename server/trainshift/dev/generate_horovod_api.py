@@ -56,7 +56,7 @@ def _members(module: ModuleType) -> Iterator[tuple[str, str | None]]:
 
 
 def _signature(value: Any) -> str | None:
-    """The text of the parameters that a call gives, as it stands in a `def`; None if nobody can tell."""
+    """The text of a callable's parameters, as in a `def`; None if they cannot be determined."""
     try:
         parameters = list(inspect.signature(value).parameters.values())
     except (TypeError, ValueError):

@@ -1,4 +1,5 @@
-"""Write `libraries/keras3_api.json`: what Keras 3 has beside the Keras of TensorFlow 2.15, or otherwise.
+"""Write `libraries/keras3_api.json`: the classes of Keras 3 that the Keras of TensorFlow 2.15 lacks, or that
+differ.
 
 `python -m trainshift.dev.generate_keras3_api` writes the file from the installed TensorFlow, which must be
 2.16 or later; with `--check` it writes nothing and exits with status 1 if the file would differ.
@@ -24,7 +25,7 @@ CONSTRUCTED = ("callbacks", "optimizers", "optimizers.schedules")
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Write the data file, or compare it; the exit status."""
+    """Write the data file, or compare it; return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m trainshift.dev.generate_keras3_api")
     parser.add_argument("--check", action="store_true", help="write nothing; status 1 if the file is stale")
     check = parser.parse_args(arguments).check
@@ -38,7 +39,7 @@ def main(arguments: list[str] | None = None) -> int:
 def collect() -> dict[str, Any]:
     """The classes of the installed Keras that TensorFlow 2.15 lacks, with their bases and constructors.
 
-    Constructors are those of classes that it has too, where they take something else.
+    Constructors are also listed for shared classes whose parameters differ.
     """
     os.environ.update(CUDA_VISIBLE_DEVICES="-1", TF_CPP_MIN_LOG_LEVEL="3", KERAS_BACKEND="tensorflow")
     older = json.loads(api.PATH.read_text(encoding="utf-8"))
@@ -65,7 +66,7 @@ def collect() -> dict[str, Any]:
 
 
 def _classes(keras: ModuleType) -> Iterator[tuple[str, type]]:
-    """The public classes, the last spelling of each being the one that is recorded."""
+    """The public classes, each under the last of its spellings, which is recorded."""
     for module in MODULES:
         found: Any = keras
         for part in module.split("."):

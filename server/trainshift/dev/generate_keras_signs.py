@@ -1,4 +1,4 @@
-"""Write `libraries/keras_signs.json`: what only one of Keras 2 and Keras 3 has.
+"""Write `libraries/keras_signs.json`: the names that only one of Keras 2 and Keras 3 has.
 
 `python -m trainshift.dev.generate_keras_signs` compares the `keras` and the `tf_keras` that are installed
 beside TensorFlow 2.16 or later; with `--check` it writes nothing and exits with status 1 if the file would
@@ -44,7 +44,7 @@ _PRIVATE = ("src", "api", "legacy", "protobuf")
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Write the data file, or compare it; the exit status."""
+    """Write the data file, or compare it; return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m trainshift.dev.generate_keras_signs")
     parser.add_argument("--check", action="store_true", help="write nothing; status 1 if the file is stale")
     check = parser.parse_args(arguments).check
@@ -56,7 +56,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def collect() -> dict[str, Any]:
-    """The names, parameters and methods that one of the two has alone, by the number of that Keras."""
+    """The names, parameters and methods that only one of the two has, by its version number."""
     os.environ.update(CUDA_VISIBLE_DEVICES="-1", TF_CPP_MIN_LOG_LEVEL="3", KERAS_BACKEND="tensorflow")
     newer, older = importlib.import_module("keras"), importlib.import_module("tf_keras")
     recorded: api.Data = json.loads(api.PATH.read_text(encoding="utf-8"))
@@ -106,7 +106,7 @@ def _public(module: ModuleType, prefix: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def _alone(names: Iterable[str], is_shared: Callable[[str], bool]) -> list[str]:
-    """The names that are not shared; of a module that is not, the module alone."""
+    """The names that are not shared; for an unshared module, only the module."""
     alone = {name for name in names if not is_shared(name)}
     modules = tuple(name for name in alone if name.endswith("."))
     return sorted(
@@ -117,7 +117,7 @@ def _alone(names: Iterable[str], is_shared: Callable[[str], bool]) -> list[str]:
 def _by_name(
     shared: dict[str, tuple[Any, Any]], differing: Callable[[Any, Any], set[str]]
 ) -> dict[str, list[str]]:
-    """The differences, by the name under which a class or function is recorded."""
+    """The differences, by the recorded name of each class or function."""
     found: dict[str, list[str]] = {}
     for name, (older, newer) in shared.items():
         known = api.canonical(f"tensorflow.keras.{name}")
@@ -127,7 +127,7 @@ def _by_name(
 
 
 def _inherited(methods: dict[str, list[str]]) -> dict[str, list[str]]:
-    """The methods of each class but for those that a class above it has, of these."""
+    """The methods of each class, without those of a listed base class."""
     above = {
         name: {method for each in api.ancestors(name)[1:] for method in methods.get(each, ())}
         for name in methods
@@ -140,7 +140,7 @@ def _inherited(methods: dict[str, list[str]]) -> dict[str, list[str]]:
 
 
 def _parameters(owner: Any) -> set[str]:
-    """The names that a call may give; those of base classes too, where the rest is handed on."""
+    """The parameter names of a call; also those of base classes if the rest is passed on."""
     owners = [each for each in owner.__mro__ if "__init__" in vars(each)] if inspect.isclass(owner) else []
     found: set[str] = set()
     for called in [vars(each)["__init__"] for each in owners] or [owner]:
@@ -157,7 +157,7 @@ def _takes_any(owner: Any) -> bool:
 
 
 def _is_made_elsewhere(owner: Any) -> bool:
-    """Return whether a class or function takes anything: it returns an object of a class that it hides."""
+    """Return whether a class or function accepts any argument: it returns an object of a hidden class."""
     called = owner.__init__ if inspect.isclass(owner) else owner
     return any(each.kind is each.VAR_POSITIONAL for each in _signature(called))
 
@@ -176,7 +176,7 @@ def _methods(owner: Any) -> set[str]:
 
 
 def _members(owner: Any) -> set[str]:
-    """The names of all that an object of a class has, or the class itself where it needs arguments."""
+    """The attribute names of an object of a class, or of the class itself if it needs arguments."""
     try:
         return {*dir(owner() if inspect.isclass(owner) else owner)}
     except Exception:

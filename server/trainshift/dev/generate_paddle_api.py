@@ -1,11 +1,11 @@
-"""Writes Paddle's public functions, methods and layers as data; the server never imports Paddle.
+"""Write Paddle's public functions, methods and layers as data; the server never imports Paddle.
 
 Run in an environment of its own, which has paddlepaddle and need not have this package:
 
     python server/trainshift/dev/generate_paddle_api.py
 
-What a function returns is read from its annotations; what dtype and shape that has is seen by calling it with
-small tensors, each in a process of its own, and only noted where all calls agree.
+The result of a function is read from its annotations. Its dtype and shape are found by calling it with small
+tensors, each call in a process of its own, and recorded only if all calls agree.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def main() -> None:
 
 
 def _written(table: dict[str, Any]) -> str:
-    """JSON with one row a line."""
+    """JSON with one row per line."""
     parts = []
     for key, value in table.items():
         if isinstance(value, dict):

@@ -24,7 +24,7 @@ tests' scripts: search for the other words of a message. The page of its code sa
 
 
 def messages() -> dict[str, list[str]]:
-    """Return the messages by code ("" without one), each once, whatever it names."""
+    """Return the messages by code ("" without one), each once, with its names replaced."""
     found: dict[str, dict[str, str]] = {}
     for code, message in _all():
         key = re.sub(r"\d+", "0", re.sub(r"`[^`]*`", "`x`", message))

@@ -1,8 +1,8 @@
-"""Lays out a new rule or restriction: `make rule CODE=HV18 NAME=clip-gradients`.
+"""Lay out a new rule or restriction: `make rule CODE=HV18 NAME=clip-gradients`.
 
 It writes the module, the fixture, and the entries of the registry and of the conformance table; `make docs`
-derives from these what else lists codes. What is laid out is silent about every script; its author goes on
-from there.
+derives the other lists of codes from these. The new rule reports nothing yet; its author continues from
+there.
 """
 
 from __future__ import annotations
@@ -32,8 +32,9 @@ class UsageError(Exception):
 class Kind:
     """The common parts of all families of codes of one kind.
 
-    `folder` is that of their modules and of their fixtures, `rules` their registry.  The texts have gaps for
-    the `code`, its `family` and `number`, the `name` and the `title`; `row` is for the conformance table.
+    `folder` contains their modules and their fixtures, `rules` is their registry.  The texts have
+    placeholders for the `code`, its `family` and `number`, the `name` and the `title`; `row` is for the
+    conformance table.
     """
 
     folder: str
@@ -177,7 +178,7 @@ def next_code(family: str) -> str:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Write the files of a new rule, of which code and name are given, and tell what is left to do."""
+    """Write the files of a new rule with the given code and name, and print the remaining steps."""
     code, name = (*arguments, "", "")[:2]
     try:
         files = lay_out(code, name)
@@ -211,7 +212,9 @@ def _next_codes() -> list[str]:
 
 
 def _registered(text: str, stem: str) -> str:
-    """The registry with a module more, in the list of imports and in the list of rules, both in order."""
+    """The registry with an additional module, in the list of imports and in the list of rules, both
+    in order.
+    """
     for entry in (stem, f"{stem}.RULE"):
         pattern = r"\w+" + re.escape(entry.removeprefix(stem))
         listed = list(re.finditer(rf"^    ({pattern}),\n", text, re.M))
@@ -222,7 +225,7 @@ def _registered(text: str, stem: str) -> str:
 
 
 def _with_row(text: str, kind: Kind, row: str) -> str:
-    """The conformance table with a row more, below the last one of its family, or else of its kind."""
+    """The conformance table with an additional row, below the last one of its family, or else of its kind."""
     code = re.search(r"\b[A-Z]{2}\d\d\b", row)
     assert code is not None
     families = [family for family, each in FAMILIES.items() if each is kind]

@@ -1,6 +1,6 @@
-"""Writes `protocol.ts`, by which the extension for VS Code knows the server, from the server's definitions.
+"""Write `protocol.ts`, the server's protocol for the VS Code extension, from the server's definitions.
 
-Run by `make docs`; a test says when it is stale.
+Run by `make docs`; a test reports when it is stale.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def _comment(text: str, indent: str) -> Iterator[str]:
 
 
 def _own_bases(kind: type) -> list[type]:
-    """The types that a type is made from, which a `TypedDict` forgets."""
+    """The direct bases of a type, which a `TypedDict` does not record."""
     (node,) = ast.parse(inspect.getsource(kind)).body
     assert isinstance(node, ast.ClassDef)
     names = (base.id for base in node.bases if isinstance(base, ast.Name))
@@ -119,12 +119,12 @@ def _own_bases(kind: type) -> list[type]:
 
 
 def _bases(kind: type) -> Iterator[type]:
-    """Yield all types that a type is made from, directly or not, nearest first."""
+    """Yield all direct and indirect bases of a type, nearest first."""
     return reachable(_own_bases(kind), _own_bases)
 
 
 def _fields(kind: type) -> dict[str, str]:
-    """The text below each field of a type, and below those that it has of others."""
+    """The text below each field of a type, including inherited fields."""
     (node,) = ast.parse(inspect.getsource(kind)).body
     assert isinstance(node, ast.ClassDef)
     found: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""Prepares a release: one command sets the version, the address and the changelogs in all files.
+"""Prepare a release: one command sets the version, the address and the changelogs in all files.
 
     make release VERSION=1.2.0 [REPOSITORY=https://github.com/you/trainshift]
 
@@ -94,7 +94,7 @@ def prepare(root: Path, version: str, day: date, address: str = "") -> None:
 
 
 def _released(text: str, version: str, day: date) -> str:
-    """Return the changelog with a section `version` in place of "Unreleased", which is left empty."""
+    """Return the changelog with a section `version` in place of "Unreleased", which becomes empty."""
     if re.search(rf"^## {re.escape(version)}\b", text, re.M):
         raise Mistake(f"{CHANGELOG} has a section {version} already")
     head, found, rest = text.partition("\n## Unreleased\n")

@@ -1,6 +1,6 @@
-"""The JSON schema of settings files, by which editors complete and check them.
+"""The JSON schema of settings files, with which editors complete and check them.
 
-`docgen` writes it into the package; it is what SchemaStore takes: draft 7, with its address there.
+`docgen` writes it into the package, in the form that SchemaStore requires: draft 7, with its address there.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def _of(choice: Choice) -> dict[str, Any]:
 
 
 def _plain(schema: Any) -> Any:
-    """A schema without what VS Code alone reads."""
+    """A schema without the keys that only VS Code reads."""
     if isinstance(schema, dict):
         return {key: _plain(value) for key, value in schema.items() if key != "enumDescriptions"}
     return [_plain(each) for each in schema] if isinstance(schema, list) else schema

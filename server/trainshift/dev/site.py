@@ -1,9 +1,9 @@
-"""Builds the documentation's site, static and searchable, of the Markdown that the repository has.
+"""Build the documentation's site, static and searchable, from the Markdown in the repository.
 
     python -m trainshift.dev.site build/site [REPOSITORY]
 
-REPOSITORY is the address that files which are not on the site are linked to; without one they are named only.
-The page of a code is `rules/TF03.html`, which is where `docs-url` in the settings leads to.
+Files outside the site are linked to the address REPOSITORY; without one they are only named. The page of a
+code is `rules/TF03.html`, to which `docs-url` in the settings leads.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def main() -> None:
 
 
 def build(folder: Path, repository: str = "") -> None:
-    """Build the site in a folder; raises where a page links to nothing."""
+    """Build the site in a folder; raises if a page has a broken link."""
     from mkdocs.commands.build import build as build_site
     from mkdocs.config import load_config
 
@@ -115,7 +115,7 @@ def build(folder: Path, repository: str = "") -> None:
 
 
 def _gather(docs: Path, repository: str) -> list[dict[str, Any]]:
-    """Put the pages and pictures into a folder, as they are on the site; the menu."""
+    """Copy the pages and pictures into a folder, in the site's layout; return the menu."""
     rules = sorted(
         (path.name for path in (DOCS / "rules").glob("*.md")),
         key=lambda name: (_FAMILIES.index(name[:2]), name),
@@ -142,7 +142,7 @@ def _gather(docs: Path, repository: str) -> list[dict[str, Any]]:
 
 
 def _moved(text: str, path: str, name: str, on_the_site: dict[str, str], repository: str) -> str:
-    """The text of a file with the links that hold on the site, where it is called `name`."""
+    """The text of a file with links for the site, on which it is called `name`."""
     home, new_home = posixpath.dirname(path), posixpath.dirname(name)
 
     def link(match: re.Match[str]) -> str:

@@ -1,9 +1,9 @@
-"""Gathers the wheels that the extension for VS Code sets up its server from, for one platform.
+"""Gather the wheels from which the VS Code extension sets up its server, for one platform.
 
     python -m trainshift.dev.wheels linux-x64 vscode-extension/bundled
 
-puts all that the server imports into the folder.  What is compiled is there for each Python of PYTHONS, as
-one wheel, since its Python files are the same for all.
+puts all imports of the server into the folder.  A compiled package is one wheel for all PYTHONS, because its
+Python files are the same for all.
 """
 
 from __future__ import annotations
@@ -46,7 +46,9 @@ def main() -> None:
 
 
 def gather(wheels: Iterable[Path], folder: Path) -> None:
-    """Put wheels into a folder, those of one release as one; what the server never imports is left out."""
+    """Put wheels into a folder, those of one release as one; leave out packages that the server never
+    imports.
+    """
     releases: dict[str, list[Path]] = defaultdict(list)
     for wheel in sorted(wheels):
         name, version, *_ = wheel.stem.split("-")
@@ -58,9 +60,9 @@ def gather(wheels: Iterable[Path], folder: Path) -> None:
 
 
 def merge(release: str, wheels: list[Path], folder: Path) -> Path:
-    """One wheel of `release`, "name-version", that fits all Pythons of `wheels`, in the folder.
+    """One wheel of `release`, "name-version", for all Pythons of `wheels`, in the folder.
 
-    Raises ValueError where two of them have different files of one name.
+    Raises ValueError if two of them have different files of one name.
     """
     tags = [wheel.stem.split("-")[-3:] for wheel in wheels]
     joined = "-".join(".".join(dict.fromkeys(parts)) for parts in zip(*tags, strict=True))
@@ -91,7 +93,7 @@ def _digest(content: bytes) -> str:
 
 
 def _download(python: str, platforms: Iterable[str], folder: str) -> None:
-    """Have pip download what Trainshift depends on, for one Python."""
+    """Download Trainshift's dependencies with pip, for one Python."""
     needed = [Requirement(each) for each in requires("trainshift") or ()]
     wanted = [
         f"{each.name}{each.specifier}"

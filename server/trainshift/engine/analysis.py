@@ -1,4 +1,4 @@
-"""Analysis: every change that a program admits, each with the edits of one statement of one of its files."""
+"""Analysis: every change that a program allows, each with the edits of one statement of one of its files."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ _OPTIONAL = "Horovod is imported under a condition and may be missing; by hand: 
 
 @dataclass(frozen=True)
 class Analysis:
-    """Every change that a program allows, and the withheld ones; `defects` are rules that failed.
+    """Every change that a program allows, and the withheld ones; `defects` are the rules that failed.
 
-    Spans and edits are of the text of the program: of one file, or of all files one after another.  `read` is
-    the program as the rules have read it, which is another one where a strategy goes first.
+    Spans and edits refer to the text of the program: of one file, or of all files one after another.  `read`
+    is the program that the rules have read, which differs if a strategy was removed first.
     """
 
     program: Program
@@ -59,11 +59,11 @@ class Analysis:
     remarks: tuple[Remark, ...]
     defects: tuple[str, ...]
     doubts: tuple[str, ...] = ()
-    """What was assumed of other programs, which no one change depends on."""
+    """The assumptions about other programs, which do not belong to a single change."""
 
     @property
     def scripts(self) -> tuple[Script, ...]:
-        """The scripts of the files, the started one first."""
+        """The scripts of the files, the start file's first."""
         return self.program.script.scripts
 
     @cached_property
@@ -85,7 +85,7 @@ class Analysis:
     def hazards(self) -> tuple[Finding, ...]:
         """The violated hazards of the text after all changes, for a program that uses Horovod.
 
-        Without what a comment of the original ignores.
+        Hazards that a comment of the original silences are left out.
         """
         found = hazards_left(self.program, self.changes)
         return tuple(each for each in found if not self._is_ignored(each))
@@ -98,14 +98,14 @@ class Analysis:
 
     @property
     def programs(self) -> tuple[Program, ...]:
-        """The programs whose facts to forget: this one, and the one that the rules have read if that
-        differs.
+        """The programs whose facts to forget: this one, and the one that the rules have read, if
+        different.
         """
         return tuple(dict.fromkeys((self.read, self.program)))
 
     @property
     def taken_out_of(self) -> frozenset[str]:
-        """The files from which strategies are removed, which happens in all of them or in none."""
+        """The files from which strategies are removed: in all of them or in none."""
         edits = self.read.origin[1].first if self.read.origin is not None else ()
         return frozenset(self.file_at(edit.start)[0].path for edit in edits)
 
@@ -116,7 +116,7 @@ class Analysis:
         )
 
     def file_at(self, offset: int) -> tuple[Script, int]:
-        """The script of the file that an offset of the program's text lies in, and the offset in the file."""
+        """The script of the file at an offset of the program's text, and the offset in that file."""
         return self.program.script.at(offset)
 
     def place(self, span: Span) -> tuple[Script, Span]:
@@ -136,13 +136,13 @@ class Analysis:
 def analyze(
     text: str, cache: ChunkCache | None = None, choices: Choices | None = None
 ) -> Analysis | ParseFailure:
-    """Every change of a script (without byte order mark), each with the edits of one statement."""
+    """Analyze a script (without byte order mark): every change, each with the edits of one statement."""
     script = read_script(text, cache)
     return script if isinstance(script, ParseFailure) else analyze_script(script, choices=choices)
 
 
 def whole_program(script: Script, choices: Choices | None) -> Program:
-    """Return the program of a script and of all that it is linked to."""
+    """Return the program of a script and all scripts linked to it."""
     return Program(joined(script.linked), choices=choices)
 
 
@@ -154,11 +154,11 @@ def analyze_script(
     is_shared: bool = False,
     known: Program | None = None,
 ) -> Analysis:
-    """Run every rule on a script, and on all that it is linked to; one that fails does not sink the others.
+    """Run every rule on a script and its linked scripts; a failing rule does not stop the others.
 
-    `pause` is called again and again, and may raise to give the analysis up: the script is of no use then,
-    unless it `is_shared`.  `choices` are those of the conversion.  The rules ask a program of the script
-    alone that is `known` for the same choices, if they can; it stays whoever's it was.
+    `pause` is called repeatedly, and may raise to abort the analysis: the script is unusable then, unless it
+    `is_shared`.  `choices` are those of the conversion.  If possible, the rules reuse the `known` program of
+    the single script for the same choices, which its owner keeps.
     """
     is_known = (
         known is not None and known.choices == (choices or Choices()) and script.linked == [known.script]
@@ -189,7 +189,7 @@ def analyze_script(
 def _read(program: Program) -> Program | str:
     """The program as the rules read it: without its strategies, its steps by `minimize` written out.
 
-    A text says how that failed.
+    If that fails, a text has the reason.
     """
     try:
         edits = program.fact(Leaving).edits or program.fact(Minimizing).edits
@@ -205,7 +205,7 @@ def _read(program: Program) -> Program | str:
 def _brought_back(analysis: Analysis) -> Analysis:
     """Map an analysis of an edited program back to the original program.
 
-    Each change brings all of these edits with it: the rules have read what they come to.
+    Each change includes all of these edits, because the rules have read their result.
     """
     assert analysis.program.origin is not None
     program, passage = analysis.program.origin
@@ -301,7 +301,7 @@ def _findings(
 ) -> tuple[list[Finding], list[str]]:
     """The findings of the restrictions that guard some changes, and the error messages of those that failed.
 
-    Those on loops are asked about the whole program, once.
+    Restrictions on loops check the whole program, once.
     """
     found: list[Finding] = []
     defects: list[str] = []
@@ -332,7 +332,7 @@ def _file_of(program: Program, change: Change) -> Program:
 def _set_up(program: Program, changes: list[Change]) -> list[Change]:
     """The changes with their prerequisites in each file: Horovod's import, its start and the flags.
 
-    All of a file's changes rely on the same, and on what the started file needs.
+    All changes of a file rely on the same prerequisites, and on those of the start file.
     """
     alone = all(change.rule in _SETTING_UP for change in changes)
     if alone and (all(file.fact(Prerequisites).is_set_up for file in program.files) or _is_started(program)):
@@ -358,7 +358,7 @@ def _set_up(program: Program, changes: list[Change]) -> list[Change]:
 
 
 def _is_started(program: Program) -> bool:
-    """Return whether a program's files start Horovod and choose GPUs before anything needs either."""
+    """Return whether a program's files start Horovod and choose GPUs before they are needed."""
     if not program.fact(Horovod).calls("init"):
         return False
     return not hazards_of(program, ("HZ01", "HZ02")).found
@@ -371,6 +371,6 @@ def _setup_of(program: Program, file: Program, changes: list[Change]) -> tuple[E
 
 
 def _words(changes: Iterable[Change]) -> frozenset[str]:
-    """The words of all code that some changes insert."""
+    """The words in all code that some changes insert."""
     texts = (edit.text for change in changes for edit in (*change.edits, *change.requires))
     return frozenset(word for text in texts for word in re.findall(r"\w+", text))

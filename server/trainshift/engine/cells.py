@@ -1,7 +1,7 @@
 """Cells: the Python cells of a notebook as one program, and each edit of the program as one cell's.
 
-What only a notebook understands (magics, shell lines, questions) is covered in the program by code of the
-same length, so that every offset stays what it is.
+Syntax of notebooks (magics, shell lines, help requests) is replaced in the program by code of the same
+length, so that every offset stays the same.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Spot(NamedTuple):
 
 
 class Body(Protocol):
-    """The text of a program and the interface that edits it: a script, or the cells of a notebook."""
+    """The text of a program with an interface to edit it: a script, or the cells of a notebook."""
 
     @property
     def text(self) -> str:
@@ -58,7 +58,7 @@ class Body(Protocol):
         """The offsets at which its cells begin; none for a script."""
 
     def edited(self: B, edits: Iterable[Edit]) -> B:
-        """A copy with disjoint edits of the program, given in text order."""
+        """A copy with disjoint edits of the program applied, which are in text order."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,9 @@ class Plain:
 
 @dataclass(frozen=True)
 class Cells:
-    """The texts of Python cells, in order; `numbers` are theirs among all cells of the notebook, from 1."""
+    """The texts of Python cells, in order; `numbers` are their numbers among all cells of the notebook, from
+    1.
+    """
 
     texts: tuple[str, ...]
     numbers: tuple[int, ...] = ()
@@ -122,11 +124,11 @@ class Cells:
         return Spot(*self.sources[index].position(offset), self.numbers[index])
 
     def line(self, cell: int, line: int) -> int:
-        """The 1-based line of the program that is a line of a cell; both have to exist."""
+        """The 1-based line of the program for a line of a cell; both must exist."""
         return self.source.line_of(self.starts[self.numbers.index(cell)]) + line
 
     def home(self, edit: Edit) -> tuple[int, Edit]:
-        """The index of the cell of an edit, and the edit in its text, which ends where the cell does."""
+        """The index of the cell of an edit, and the edit in its text, which ends at the end of the cell."""
         index, start = self.at(edit.start)
         length = len(self.texts[index])
         text = edit.text
@@ -153,9 +155,9 @@ class Cells:
         return None
 
     def dependent(self) -> int | None:
-        """The offset of the first cell that is Python only together with the text before it.
+        """The offset of the first cell that is valid Python only together with the text before it.
 
-        A notebook would run none, or an indented one as if it were not.
+        A notebook would not run it, or would run an indented cell as if it were not indented.
         """
         starts = zip(self.starts, self.texts, strict=True)
         return next((start for start, text in starts if not _is_python(covered(text))), None)
@@ -171,7 +173,7 @@ class _Manner:
     """The replacements for magics and shell lines; each is a function of the line and the text before it.
 
     `cell`: a line of a cell in another language; `timed`: the magic before a statement or a value that it
-    measures; `line`: a line; `assigned`: what a name is assigned to.
+    measures; `line`: a line; `assigned`: the value assigned to a name.
     """
 
     cell: Callable[[str], str]
@@ -181,7 +183,7 @@ class _Manner:
 
 
 def _commented(lead: str, rest: str) -> str:
-    """The line as a comment, which leaves no block empty."""
+    """The line as a comment that leaves no block empty."""
     indentation = lead[: len(lead) - len(lead.lstrip())]
     return f"{indentation}{'pass  ' if indentation else ''}# {lead[len(indentation) :]}{rest}"
 

@@ -1,4 +1,4 @@
-"""The one door of the checker: text in, diagnostics and fixed text out.  No IO, no LSP, no printing."""
+"""The entry point of the checker: text in, diagnostics and fixed text out.  No IO, no LSP, no printing."""
 
 from __future__ import annotations
 
@@ -70,9 +70,9 @@ _TOO_DEEP = "the code is nested too deeply to be read"
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """A stretch of a file: 1-based lines and columns in code points; the end is exclusive.
+    """A region of a file: 1-based lines and columns in code points; the end is exclusive.
 
-    In a notebook they are those of a `cell`, counted from 1.
+    In a notebook they are relative to a `cell`, counted from 1.
     """
 
     line: int
@@ -94,7 +94,7 @@ class Region:
         return Span(start, max(start, end))
 
     def down(self, lines: int) -> Region:
-        """The region moved down by some lines."""
+        """The region moved down by a number of lines."""
         return Region(self.line + lines, self.column, self.end_line + lines, self.end_column, self.cell)
 
     def as_json(self) -> dict[str, int]:
@@ -115,10 +115,9 @@ class OtherPlace:
 class Diagnostic:
     """A reported finding.
 
-    `code` is a restriction's (TF03) or the checker's own (TS01).  `effect` is None where the conversion
-    was not asked.  `fix` is a change to the text that
-    was checked, `span` the region as offsets in it; a failure has neither.  They
-    do not tell one diagnostic from another.
+    `code` is a restriction's (TF03) or the checker's own (TS01).  `effect` is None if the conversion was not
+    asked.  `fix` is a change to the checked text, `span` the region as offsets in it; a failure has neither.
+    Diagnostics are compared without them.
     """
 
     code: str
@@ -135,8 +134,8 @@ class Diagnostic:
     docs_url: str = ""
 
     def is_mended(self, least: Severity) -> bool:
-        """Return whether fixes from a severity on fix it; not if it is harmless, or needs somebody's
-        choice.
+        """Return whether the fixes from a severity on include its fix; not if it is harmless, or needs the
+        user's choice.
         """
         is_broken = self.verdict is Verdict.VIOLATED and self.severity >= Severity.INFORMATION
         return self.fix is not None and not self.asks and (is_broken or self.severity >= least)
@@ -152,11 +151,11 @@ class Diagnostic:
         return self.code in (SYNTAX_ERROR.code, INTERNAL_ERROR.code)
 
     def __hash__(self) -> int:
-        """Hash the fields that differ most often, since an edit looks up all diagnostics of a file."""
+        """Hash only the fields that differ most often, because an edit looks up all diagnostics of a file."""
         return hash((self.code, self.region.line, self.region.column))
 
     def moved(self, region: Region, related: tuple[OtherPlace, ...], span: Span) -> Diagnostic:
-        """The diagnostic in another place; `replace` takes three times as long."""
+        """Move the diagnostic to another place; `replace` takes three times as long."""
         return Diagnostic(
             self.code,
             self.name,
@@ -174,14 +173,14 @@ class Diagnostic:
 
 
 class Told:
-    """The diagnostics made so far, by finding, so that findings that come again get the same object."""
+    """The diagnostics created so far, by finding, so that repeated findings get the same object."""
 
     def __init__(self) -> None:
         # By identity: comparing findings is slow.
         self._by_finding: dict[int, tuple[Finding, Diagnostic]] = {}
 
     def of(self, finding: Finding) -> Diagnostic | None:
-        """The diagnostic made earlier for a finding, if any."""
+        """The diagnostic created earlier for a finding, if any."""
         known = self._by_finding.get(id(finding))
         return known[1] if known is not None else None
 
@@ -192,7 +191,7 @@ class Told:
 
 @dataclass(frozen=True, slots=True)
 class CheckReport:
-    """The diagnostics of one file, in text order, and how many findings its comments silence.
+    """The diagnostics of one file, in text order, and the number of findings that its comments silence.
 
     `by_hand` summarizes how the started program is already distributed, and `forecast` its conversion. A
     syntax error is among the diagnostics even if it is OFF and not shown: the file was not checked.
@@ -207,7 +206,7 @@ class CheckReport:
 
 @dataclass(frozen=True, slots=True)
 class Fixed(Generic[B]):
-    """A program after its fixes: how many of each code were made, and the reports after and `before` them."""
+    """A program after its fixes: the number of fixes by code, and the reports after and `before` them."""
 
     body: B
     applied: Mapping[str, int]
@@ -223,7 +222,7 @@ class Fixed(Generic[B]):
 def program_of(text: str, path: str = "", files: ParsedFiles | None = None) -> Program | ParseFailure:
     """The program that a script starts; `text` is its own, without byte order mark.
 
-    With `files` its imports are followed from `path`, which is absolute; without, it stands alone.
+    With `files`, its imports are followed from `path`, which is absolute; otherwise it is read alone.
     """
     script = read_linked(text, path, files)
     return script if isinstance(script, ParseFailure) else Program(script)
@@ -238,7 +237,7 @@ def check(
 ) -> CheckReport:
     """Check a script against the restrictions, with its suppression comments, under `settings`.
 
-    `path` and `files` are those of `program_of`; `demanded` is called if the script trains. Never raises for
+    `path` and `files` are as for `program_of`; `demanded` is called if the script trains. Never raises for
     bad input: a script that does not parse, or on which a restriction fails, gets a diagnostic about it.
     """
     body = text.removeprefix(BOM)
@@ -279,8 +278,8 @@ def fixed(
 ) -> Fixed[B]:
     """The program after the fixes of `check`, applied repeatedly until none is left.
 
-    Mended is what is violated, and what is of severity `least` or above.  The
-    body is as it was if the result would not parse, or not compile; the report then says so.
+    Violated findings, and findings of severity `least` or above, are fixed.  If the result would not parse or
+    compile, the body is unchanged, and the report says so.
     """
     first = report = check(body.text, settings, path, files, demanded)
     applied: Counter[str] = Counter()
@@ -348,8 +347,8 @@ def judge(
 ) -> Judgement:
     """Judge a program by the restrictions that are on, before comments silence any finding.
 
-    `pause` is called again and again, and may raise to give the check up.  With `files` hazards are asked of
-    the program that uses the script, if another file starts it.
+    `pause` is called repeatedly, and may raise to abort the check.  With `files`, hazards are checked in the
+    program that uses the script, if another file starts it.
     """
     text, codes = program.script.source.text, settings.checked_codes
     program.choices = settings.choices
@@ -395,7 +394,7 @@ def _with(result: Judgement, more: Iterable[Finding]) -> Judgement:
 
 
 def _may_miss_programs(program: Program, settings: Settings, files: ParsedFiles) -> bool:
-    """Return whether hazards depend on programs that use the script, and not all files have been searched for
+    """Return whether hazards depend on programs that use the script, and not all files were searched for
     them.
     """
     path = program.script.path
@@ -460,8 +459,8 @@ def report_on(
 ) -> CheckReport:
     """Report the findings that no comment silences, with the severities of the settings.
 
-    `weigh` returns the effect of a finding on the conversion; without it the effects are unknown. `told`
-    records the diagnostics.
+    `weigh` returns the effect of a finding on the conversion; without it, effects are unknown. `told` records
+    the diagnostics.
     """
     source = script.source
     comments = read_suppressions(source)
@@ -481,7 +480,7 @@ def report_on(
 def report_of(
     result: Judgement, reported: Iterable[Diagnostic], path: str, suppressed: int = 0
 ) -> CheckReport:
-    """The report on a file with the diagnostics `reported`, and the restrictions that failed."""
+    """The report on a file with the `reported` diagnostics, and the restrictions that failed."""
     failures = (_failure(INTERNAL_ERROR.code, _report_it(defect)) for defect in result.defects)
     return CheckReport(path, (*failures, *reported), suppressed, result.by_hand)
 

@@ -1,4 +1,4 @@
-"""Compiles a text, so that no rewrite and no fix breaks it."""
+"""Compile a text, so that no rewrite and no fix breaks it."""
 
 from __future__ import annotations
 

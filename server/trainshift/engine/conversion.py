@@ -1,4 +1,4 @@
-"""The one door of the transformation core: text in, conversion out.  No IO, no LSP, no printing."""
+"""The entry point of the transformation core: text in, conversion out.  No IO, no LSP, no printing."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ class Status(Enum):
 class Note:
     """One line of the report.
 
-    `line` and `column` are 1-based; the column counts code points.  `rule` is a code such as
-    ``HV05``, or an empty string where no rule is concerned (a syntax error, say).  In a notebook they are
-    those of a `cell`, counted from 1.  `path` is the file of the program that they are in, "" for the
-    one that is started.  `optional` tells of a change that all others are right without it.
+    `line` and `column` are 1-based; the column counts code points.  `rule` is a code such as ``HV05``, or an
+    empty string without a rule (such as for a syntax error).  In a notebook, line and column are relative to
+    a `cell`, counted from 1.  `path` is the file of the program, "" for the start file.  With `optional`, all
+    other changes are valid without this one.
     """
 
     rule: str
@@ -65,7 +65,7 @@ class Note:
 class Rewritten:
     """One file of a program: its path, its text before and after, and the edits between the two.
 
-    The path is absolute, or "" where a text without a file was converted; texts are without byte order mark.
+    The path is absolute, or "" for a text without a file; texts have no byte order mark.
     """
 
     path: str
@@ -78,21 +78,18 @@ class Rewritten:
 class Conversion:
     """The outcome of converting one program.
 
-    `text` is the new text of the file that is started; it equals the input in every status but CONVERTED.
-    `applied`: one note for each change made, in source order, whose text is the change's title.
-    `decisions`: what was decided that a person may want otherwise (the change was made).
-    `doubts`: what was assumed where the script does not show it (the change was made).
-    `withheld`: changes that were not made, with the reason.
-    `reason`: one sentence that says why the program was refused, or what was looked for where
-    nothing was found; empty when converted.  `position` is its 1-based (line, column), if it has one, in the
-    file at `path`, "" for the one that is started.  `code` is that whose page explains it.
-    `plan`: the changes made and their edits, when converted, in the offsets of the analysis.
-    `files`: every file of the program, the started one first.
-    `unresolved`: the imports that could not be followed, and are of no library that is known; of a program
-    that was converted, those alone that are of no library at all.
-    `loops`: the training loops of a program that is or was converted, whose text is their pattern.
-    `hazards`: what is violated of a program that uses Horovod already, and no change fixes; the rule of a
-    note is the hazard's code.
+    `text` is the new text of the start file; it equals the input in every status but CONVERTED. `applied`:
+    one note for each change made, in source order, whose text is the change's title. `decisions`: choices
+    that the user may want to change (the change was made). `doubts`: assumptions that the script does not
+    confirm (the change was made). `withheld`: changes that were not made, with the reason. `reason`: one
+    sentence with the reason for a refusal, or the patterns that were not found; empty when converted.
+    `position` is its 1-based (line, column), if any, in the file at `path`, "" for the start file.  The page
+    of `code` explains it. `plan`: the changes made and their edits, when converted, in the offsets of the
+    analysis. `files`: every file of the program, the start file first. `unresolved`: the imports that could
+    not be followed, and belong to no known library; for a converted program, only those that belong to no
+    library at all. `loops`: the training loops of a program that is or was converted; their text is the
+    pattern. `hazards`: the violated hazards of a program that already uses Horovod, and that no change fixes;
+    the rule of a note is the hazard's code.
     """
 
     status: Status
@@ -122,8 +119,8 @@ def convert(
 ) -> Conversion:
     """Convert a script (any newline style, kept) or only the statement at 1-based `line`, by `choices`.
 
-    What begins at the offsets in `apart`, the cells of a notebook, stays apart from what is before.  Where
-    `runtime` says that the result could not run, what would be converted is refused.
+    Text at the offsets in `apart`, where the cells of a notebook begin, is never joined with the text before
+    it.  If `runtime` says that the result could not run, the conversion is refused.
 
     Never raises for bad input: a script that does not parse is REFUSED with its position.
     """
@@ -155,10 +152,10 @@ def convert_program(
 ) -> Conversion:
     """Convert the program that the file at the absolute `path`, with the text `text`, starts.
 
-    The rest is read from `files`.  `at` is a path ("" for the started file's) and a 1-based line, to convert
-    one statement alone; `only`, unless it is "", is the path of one file whose part alone is converted.
-    `claims` are those of other programs, kept for a run that converts many; `choices` are those for this one.
-    A notebook starts a program, too: what begins at the offsets in `apart` stays apart from what is before.
+    Its other files are read from `files`.  `at` is a path ("" for the start file) and a 1-based line, to
+    convert a single statement; `only`, unless it is "", is the path of the only file to convert. `claims` are
+    those of other programs, kept for a run that converts many; `choices` are those for this program. A
+    notebook also starts a program: its cells, which begin at the offsets in `apart`, are never joined.
     """
     choices = _settled(choices, runtime)
     rivals = claims or KeptClaims(files, lambda path: choices or Choices())
@@ -175,7 +172,7 @@ def convert_program(
 
 
 def _settled(choices: Choices | None, runtime: Runtime | None) -> Choices | None:
-    """The choices, for the versions that are declared or chosen."""
+    """The choices for the declared or chosen versions."""
     is_asked = runtime is not None or (choices is not None and choices.tensorflow)
     return settled(choices or Choices(), runtime) if is_asked else choices
 
@@ -211,7 +208,7 @@ def _convert(
 
 
 def without_gaps(conversion: Conversion, script: Script, files: ParsedFiles) -> Conversion:
-    """The conversion of a program; refused where files of it could not be read, which may train."""
+    """The conversion of a program; refused if some of its files, which may train, could not be read."""
     missing = next(iter(script.workspace.left_out), None) if script.workspace is not None else None
     if missing is None or conversion.status is Status.ALREADY_DISTRIBUTED:
         return conversion
@@ -279,12 +276,12 @@ def carry_out(
     runtime: Runtime | None = None,
     apart: Sequence[int] = (),
 ) -> Conversion:
-    """The conversion that an analysis leads to, of the whole program, or of one part of it.
+    """The conversion that results from an analysis, of the whole program, or of a part.
 
-    That part is the statement `at` a path and a 1-based line, or those of the analysis' changes that are
-    `chosen`, with all that they rely on in other files; or what is changed in the one file `only`.  The whole
-    may be `without` changes that are optional, by the notes on them.  What begins at the offsets in `apart`,
-    the cells of a notebook, stays apart from what is before.
+    The part is the statement `at` a path and a 1-based line, or the `chosen` changes of the analysis with
+    their prerequisites in other files; or the changes of the one file `only`.  The whole may be `without`
+    optional changes, identified by their notes.  The cells of a notebook, which begin at the offsets in
+    `apart`, are never joined.
     """
     found = obstacle(analysis, runtime)
     if found is not None:
@@ -385,9 +382,9 @@ def _withheld(analysis: Analysis) -> tuple[Note, ...]:
 
 
 def _unresolved(analysis: Analysis, relative: bool = False) -> tuple[Note, ...]:
-    """The imports of a program that lead to no file, and to no library that is known.
+    """The imports of a program that lead to no file and to no known library.
 
-    With `relative` those alone that cannot be of a library.
+    With `relative`, only those that cannot belong to a library.
     """
     found: dict[Note, None] = {}
     for script in analysis.scripts if analysis.program.script.workspace is not None else ():
@@ -462,7 +459,7 @@ def _apply(
 
 
 def finished_plan(analysis: Analysis, plan: Plan, apart: Sequence[int] = ()) -> Plan:
-    """A plan whose edits leave no line too long that they have written, and neighbouring guards as one."""
+    """A plan whose edits write no overlong lines, and merge neighbouring guards."""
     edits: list[Edit] = []
     for script, own in analysis.edits_by_file(plan.edits):
         if own:
@@ -488,7 +485,7 @@ def _touched(analysis: Analysis) -> set[Span]:
 
 
 def _parting(analysis: Analysis, remarks: Iterable[Remark]) -> tuple[Note, ...]:
-    """Notes on code left alone that may make the ranks diverge or wait."""
+    """Notes on unchanged code that may make the ranks diverge or wait."""
     return tuple(_note(analysis, each.rule, each.target, each.text) for each in remarks if each.is_doubt)
 
 
@@ -509,7 +506,7 @@ def _decisions(analysis: Analysis, changes: list[Change], remarks: Iterable[Rema
 
 
 def at_line(analysis: Analysis, path: str, line: int) -> list[Change]:
-    """The changes of the innermost statement at the 1-based `line` of a file ("": the started one)."""
+    """The changes of the innermost statement at the 1-based `line` of a file ("": the start file)."""
     path = path or analysis.scripts[0].path
     home = next((each for each in analysis.scripts if each.path == path), None)
     if home is None:
@@ -529,7 +526,7 @@ def innermost(source: Source, targets: Iterable[Span], line: int) -> Span | None
 
 
 def _defect(script: Script, edits: Sequence[Edit], after: str) -> str:
-    """The check that a result fails and its original passed: "parse" or "compile"; empty if none."""
+    """The check that a result fails although its original passed: "parse" or "compile"; empty if none."""
     # Only imports from `__future__` depend on the rest of the file.
     alone = "__future__" not in after and all(compiles(piece) for piece in _rewritten(script, edits))
     if alone or compiles(after):
@@ -573,6 +570,6 @@ def _note(analysis: Analysis, rule: str, target: Span, text: str) -> Note:
 
 
 def _place(analysis: Analysis, target: Span) -> tuple[str, int, int]:
-    """The file ("" for the started one), the line and the column of a place in a program's text."""
+    """The file ("" for the start file), the line and the column of a place in a program's text."""
     script, offset = analysis.file_at(target.start)
     return ("" if script is analysis.scripts[0] else script.path, *script.source.position(offset))

@@ -1,7 +1,7 @@
 """The rules of differentiation: AD01 to AD20 of the calculus, AD31 to AD41 of Python functions.
 
-The page of a rule of the calculus is the docstring of what implements it, since the code is the rule.  That
-of a rule for Python is a Markdown file of `derivatives/pages`.  Each is read when it is asked for.
+The page of a rule of the calculus is the docstring of its implementation, because the code is the rule.  That
+of a rule for Python is a Markdown file in `derivatives/pages`.  Each is read on demand.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class DerivationRule:
 
     @property
     def doc(self) -> str:
-        """The rule's page, Markdown."""
+        """The page of the rule, in Markdown."""
         if self.where == _DERIVATIVES:
             name = f"{self.code.lower()}_{self.name.replace('-', '_')}.md"
             return (_PAGES / name).read_text(encoding="utf-8")
@@ -48,7 +48,7 @@ class DerivationRule:
 
     @property
     def folder(self) -> str:
-        """The folder of its fixture: that of the package which implements it."""
+        """The folder of its fixture: that of the package that implements it."""
         return self.where.partition(".")[0]
 
 

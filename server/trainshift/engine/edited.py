@@ -1,4 +1,4 @@
-"""A program as it reads after edits."""
+"""A program after edits."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def edited(program: Program, edits: tuple[Edit, ...]) -> Program:
 def forget_edited(program: Program) -> None:
     """Free at once a program that `edited` returned, and everything parsed for it.
 
-    That refers to itself, too, and a long file's would outlive many conversions.
+    It also contains reference cycles, and a long file's program would outlive many conversions.
     """
     assert program.origin is not None
     before = program.origin[0].script
@@ -39,7 +39,7 @@ def forget_edited(program: Program) -> None:
 
 
 def _edited(script: Script, edits: tuple[Edit, ...]) -> Code:
-    """A file after its edits; only the edited parts are parsed anew."""
+    """A file after its edits; only the edited parts are parsed again."""
     text = apply(script.source.text, edits)
     chunks = parse(text, ChunkCache(script.code.pieces))
     if isinstance(chunks, ParseFailure):

@@ -28,7 +28,7 @@ class Noted:
     """The observations of files during a period; `once` holds the answers that were known before."""
 
     paths: set[str] = field(default_factory=set)
-    """The files that were read, or were looked for and are not there."""
+    """The files that were read, or were searched for and do not exist."""
     others: set[Observation] = field(default_factory=set)
     once: dict[Hashable, Noted] = field(default_factory=dict)
 

@@ -1,4 +1,4 @@
-"""Runs the restrictions, and the checks of static graphs, on one program."""
+"""Run the restrictions, and the checks of static graphs, on one program."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ _LOGGED: set[tuple[str, str, str]] = set()
 class Judgement:
     """The findings of the restrictions in a program, in text order.
 
-    `defects` say which restrictions failed and how, `failed` are their codes.  `by_hand` tells how a program
-    that uses Horovod already was distributed, where its own file starts it.
+    `defects` are the error messages of failed restrictions, `failed` their codes.  `by_hand` summarizes the
+    existing distribution of a program that its own file starts.
     """
 
     found: tuple[Finding, ...]
@@ -37,7 +37,7 @@ class Judgement:
     by_hand: str = ""
 
     def joined(self, other: Judgement) -> Judgement:
-        """Merge two judgements; only the other one has the summary of how a program was distributed."""
+        """Merge two judgements; only the other one has the summary of the existing distribution."""
         found = sorted((*self.found, *other.found), key=lambda each: (each.span, each.code))
         defects = (*self.defects, *other.defects)
         return Judgement(tuple(found), defects, self.failed | other.failed, other.by_hand)
@@ -48,7 +48,7 @@ def find(
     codes: Collection[str] = ALL_CODES,
     pause: Callable[[], None] = lambda: None,
 ) -> Judgement:
-    """Check the restrictions `codes`; one that fails is a defect and does not sink the others.
+    """Check the restrictions `codes`; a failing one is a defect and does not stop the others.
 
     Hazards are checked for the whole linked program, and reported if they are in the script's own file.
     `pause` is called repeatedly, and may raise to abort the check.
@@ -83,7 +83,7 @@ def _by_hand(whole: Program, hazards: Judgement) -> str:
 
 
 def uses_horovod(program: Program) -> bool:
-    """Return whether the program's script, or one that it is linked to, imports Horovod."""
+    """Return whether the program's script, or a linked one, imports Horovod."""
     return any(
         binding.full_name.partition(".")[0] == "horovod"
         for script in (*program.script.scripts, *program.script.linked)
@@ -105,8 +105,8 @@ def hazards_of(
 
 
 def own_of(whole: Program, found: Collection[Finding], path: str) -> Iterator[Finding]:
-    """The findings of a program of several files that are in the file at `path`, with offsets in that
-    file.
+    """The findings of a program of several files that are in the file at `path`, with offsets in
+    that file.
     """
     for each in found:
         script, _ = whole.script.at(each.span.start)
@@ -162,7 +162,7 @@ def _asked(
 
 
 def _log_once(code: str, error: Exception) -> None:
-    """Log how a restriction failed; while a script is edited it does so again and again."""
+    """Log the failure of a restriction once, because it repeats while a script is edited."""
     known = code, type(error).__name__, str(error)
     if known in _LOGGED:
         log.debug("%s failed again: %s", code, error)

@@ -1,7 +1,7 @@
 """Tidy the edited text as a person would: neighbouring guards are merged, and long lines are broken.
 
-These are edits of the edited text, made one with those that led to it.  They depend on that text alone, so
-that changes made one after another still end in the same text as all of them at once (spec.md 4).
+These are edits of the edited text, combined with the edits that led to it.  They depend only on that text, so
+changes applied one after another still end in the same text as all of them at once (spec.md 4).
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ class Manner:
 
 
 def longest_line(script: Script, changed: Sequence[Span], modules: Collection[str]) -> int:
-    """The longest line of a file that somebody could have broken and did not; between 88 and 120.
+    """The longest line of a file that the author could have broken, but did not; between 88 and 120.
 
-    A statement that has changed or is to change does not count, so that one change after another finds the
-    same length: those at the `changed` places, and those that name one of Horovod's `modules`.
+    Changed statements do not count, so that successive changes find the same length: those at the `changed`
+    places, and those that name one of Horovod's `modules`.
     """
     source = script.source
     found = _USUAL
@@ -85,9 +85,7 @@ class _Edited:
         self.apart += [each + grown for each in reversed(starts)]
 
     def origin(self, start: int, end: int) -> int | None:
-        """The original offset of the first code point of a span that edits left alone; None if they wrote all
-        of it.
-        """
+        """The original offset of the first unedited code point of a span; None if edits wrote all of it."""
         index = bisect_right(self.written, start, key=lambda each: each.start) - 1
         while index >= 0 and index < len(self.written) and self.written[index].end > start:
             start = self.written[index].end
@@ -115,7 +113,7 @@ class _Edited:
         return any(span.start <= offset < span.end for span in self.written[max(index - 1, 0) : index + 1])
 
     def is_one(self, start: int, end: int) -> bool:
-        """Return whether a stretch lies in one part of the text: a notebook's cells are apart."""
+        """Return whether a span lies in one part of the text: a notebook's cells are separate."""
         return bisect_right(self.apart, start) == bisect_right(self.apart, end)
 
     @cached_property
@@ -131,7 +129,7 @@ def finished(
 ) -> tuple[Edit, ...]:
     """The edits, with further ones that tidy their result, all as edits of the original text.
 
-    No edit joins what stands on both sides of one of the offsets in `apart`.
+    No edit joins text across one of the offsets in `apart`.
     """
     for step in (_joined_guards, _laid_out):
         edited = _Edited(text, edits, apart)
@@ -144,10 +142,9 @@ def finished(
 def laid_out(
     script: Script, edits: tuple[Edit, ...], line_length: int = 0, apart: Sequence[int] = ()
 ) -> tuple[Edit, ...]:
-    """Finish edits that fix findings of a script, as those of a conversion are finished.
+    """Finish edits that fix findings of a script, like those of a conversion.
 
-    Lines may be as long as the project lets them be, or 0 if nothing tells.  A text that is no Python stays
-    as it is.
+    `length` is the project's line length, or 0 if unknown.  A text that is not valid Python stays unchanged.
     """
     if not compiles(apply(script.source.text, edits)):
         return edits
@@ -170,7 +167,7 @@ def laid_out(
 
 
 def _joined_guards(edited: _Edited, manner: Manner) -> Iterator[Edit]:
-    """Yield edits that merge a guard with the one above it, if edits have made one of them."""
+    """Yield edits that merge a guard with the one above it, if edits have created one of them."""
     if (
         len(re.findall(r"^[ \t]*if [\w.]+\.rank\(\) == 0:", edited.text, re.MULTILINE)) < 2
         or edited.tree is None
@@ -212,7 +209,7 @@ def _indentation(source: Source, node: ast.stmt) -> str:
 
 
 def _header(source: Source, node: ast.If) -> str:
-    """The test of a guard on a row of its own; "" for any other."""
+    """The test of a guard on a row of its own; "" for any other guard."""
     if node.orelse or node.body[0].lineno == node.lineno:
         return ""
     start = source.line_starts[node.lineno - 1]
@@ -226,8 +223,8 @@ def _header(source: Source, node: ast.If) -> str:
 def _laid_out(edited: _Edited, manner: Manner) -> Iterator[Edit]:
     """Edits that break the lines that edits have made too long.
 
-    A statement that was laid out as black does is laid out so again; of any other its long rows are broken
-    alone where they hold whole elements.
+    A statement that was formatted like black is formatted like black again; of any other statement, only long
+    rows with whole elements are broken.
     """
     source = edited.source
     by_line: dict[int, list[int]] = {}
@@ -252,7 +249,7 @@ def _laid_out(edited: _Edited, manner: Manner) -> Iterator[Edit]:
 
 
 def _was_laid_out(edited: _Edited, line: LogicalLine, manner: Manner) -> bool:
-    """Return whether a statement was laid out as black does before the edits, or is new."""
+    """Return whether a statement was formatted like black before the edits, or is new."""
     at = edited.origin(line.start, line.end)
     if at is None:
         return True
@@ -264,7 +261,7 @@ def _was_laid_out(edited: _Edited, line: LogicalLine, manner: Manner) -> bool:
 
 
 def _written_rows(edited: _Edited) -> Iterator[int]:
-    """The rows, in order, that edits have written something into."""
+    """The rows, in order, into which edits have written."""
     done = -1
     for span in edited.written:
         if span.end == span.start:
@@ -291,7 +288,7 @@ def _row_alone(edited: _Edited, line: LogicalLine, row: int, manner: Manner) -> 
 def _broken(
     source: Source, start: int, end: int, manner: Manner, *, in_brackets: bool = False
 ) -> Edit | None:
-    """The edit that formats a span as black does; None if it is so already, or cannot be parsed."""
+    """The edit that formats a span like black; None if it is formatted already, or cannot be parsed."""
     indent = source.indentation(start)
     start = source.line_start(start) + len(indent)
     code = source.text[start:end]
@@ -304,7 +301,7 @@ def _broken(
 
 
 def _comments(code: str) -> list[str]:
-    """The comments of a stretch, in order; one line may have two after a change."""
+    """The comments of a span, in order; one line may have two after a change."""
     found = comments_by_line(code)
     return [each for line in sorted(found) for each in re.split(r" {2,}(?=#)", found[line].text)]
 

@@ -1,7 +1,7 @@
 """Guards: the consequences for a change if a restriction that its rule relies on does not hold.
 
-The question is always whether this change could be wrong because of this finding (spec.md 1), so only a
-finding about the changed statement counts, or one that says that it concerns it.
+The question is always whether this change could be wrong because of this finding (spec.md 1), so only
+findings that are about, or concern, the changed statement count.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ GUARDING = frozenset(
 
 
 def guarded(change: Change, guards: Iterable[Guard], findings: Iterable[Finding]) -> Change | Withheld:
-    """The change, with its doubts, or why it is withheld."""
+    """The change with its doubts, or the reason why it is withheld."""
     by_code = {guard.code: guard for guard in guards}
     for finding in findings:
         guard = by_code.get(finding.code)

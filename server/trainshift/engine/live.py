@@ -1,6 +1,6 @@
-"""Live: check a script while it is edited: at once the changed statements, then all of it.
+"""Live: check a script while it is edited: the changed statements at once, then everything.
 
-A full check asks every restriction about the whole program. For a long script that is too slow while somebody
+A full check asks every restriction about the whole program. For a long script that is too slow while the user
 types, so only the changed statements are checked, together with the statements that they name: once as they
 were at the last full check, and once as they are. The difference between the two is due to the edit, and
 everything else is taken from the full check. The next full check has the last word.
@@ -54,7 +54,7 @@ _STEPS = (4096, 256, 16, 1)
 
 @dataclass(frozen=True, slots=True)
 class Shift:
-    """A map of offsets from the text before an edit to the text after it; `start` and `end` are of the old
+    """A map of offsets from the text before an edit to the text after it; `start` and `end` are in the old
     text.
     """
 
@@ -93,8 +93,8 @@ class Shift:
 class _Full:
     """A version that was checked in full.
 
-    It `is_plain` where no comment silences anything.  `before` is what was found in some of its chunks alone,
-    with the first of them and the end.
+    It `is_plain` if no comment silences anything.  `before` are the findings in some of its chunks alone,
+    with the first chunk and the end.
     """
 
     source: Source
@@ -169,9 +169,9 @@ class Live:
             program.forget()
 
     def weighed(self, source: Source, settings: Settings, weigh: Weigh) -> CheckReport | None:
-        """Report the version that was checked in full again, with the effects that became known since then.
+        """Report the fully checked version again, with the effects that became known since then.
 
-        None where they do not matter.
+        None if they do not matter.
         """
         full = self._full
         if full is None or full.source.text != source.text or full.settings != settings:
@@ -203,7 +203,7 @@ class Live:
         return linked(Code(source, chunks), self.path, self.files, MOST_CONVERTED)
 
     def of_code(self, source: Source, settings: Settings, code: str) -> CheckReport:
-        """Check a version for one restriction alone."""
+        """Check a version for a single restriction."""
         read = self._read(source)
         if isinstance(read, ParseFailure):
             return unread(read, self.path, settings)
@@ -293,7 +293,7 @@ class Live:
 def kept(found: Iterable[Diagnostic], path: str, old: Source, new: Source) -> tuple[Diagnostic, ...]:
     """Diagnostics of a text, moved to the next text of the file at `path` while that has a syntax error.
 
-    Nothing fixes it meanwhile, and what it underlined may have been cut.
+    They have no fixes meanwhile, and their regions may have been cut.
     """
     moves = _Moves(path, old, new)
     moved = []
@@ -328,7 +328,7 @@ def _changed(old: Sequence[Chunk], new: Sequence[Chunk]) -> tuple[int, int, int]
 def _alone(
     source: Source, chunks: Sequence[Chunk], wanted: Sequence[Chunk], settings: Settings
 ) -> tuple[Finding, ...]:
-    """The findings in some chunks, read together with the chunks that they name and nothing else."""
+    """The findings in some chunks, read only together with the chunks that they name."""
     if not wanted:
         return ()
     program = Program(Script(Code(source, _with_named(chunks, wanted))), is_excerpt=True)
@@ -339,8 +339,8 @@ def _alone(
 
 
 def _with_named(chunks: Sequence[Chunk], wanted: Sequence[Chunk]) -> list[Chunk]:
-    """The chunks in `wanted` and the ones that bind their names, nearest first up to a limit, in text
-    order.
+    """The chunks in `wanted` and the ones that bind their names, nearest first up to a limit, in
+    text order.
     """
     binding: dict[str, list[Chunk]] = {}
     for chunk in chunks:
@@ -416,9 +416,7 @@ class _Moves:
         return region.down(self._lines) if region.line > last else None
 
     def span(self, span: Span) -> Span | None:
-        """A span at its new place; between two edits it is the part that reads the same, if that is
-        unique.
-        """
+        """A span at its new place; between two edits it is the part with the same text, if that is unique."""
         there = self._shift.span(span)
         if there is not None:
             return there

@@ -1,4 +1,4 @@
-"""The checker's own codes (TS..), which it reports beside the restrictions."""
+"""The checker's own codes (TS..), reported besides the restrictions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from trainshift.python.source.source import one_line
 
 @dataclass(frozen=True, slots=True)
 class OwnCode:
-    """A code that is not a restriction's; `doc` is its page, whose first paragraph is its title."""
+    """A code that is not a restriction's; `doc` is its page, and the first paragraph its title."""
 
     code: str
     name: str

@@ -1,7 +1,8 @@
-"""Programs: which files start the programs that a file belongs to, and whether these agree (spec.md 7).
+"""Programs: the start files of the programs that contain a file, and whether these programs agree (spec.md
+7).
 
-A start file is one that no other file imports, or that has code behind a ``__main__`` guard.  Files of tests
-import what they test, and start no program.
+A start file is one that no other file imports, or that has code under a ``__main__`` guard.  Test files
+import other files, and start no program.
 """
 
 from __future__ import annotations
@@ -59,9 +60,9 @@ class Programs:
         return self._importers[path]
 
     def starts(self, path: str) -> list[str]:
-        """The start files of the programs that train and that the file at `path` belongs to, sorted.
+        """The start files of the training programs that contain the file at `path`, sorted.
 
-        The file itself where it starts one that trains, or where nothing that trains imports it.
+        The file itself if it starts one, or if no training program imports it.
         """
         # Importers are searched last, because that reads the whole project.
         if (self._is_start(path) and self.may_train(path)) or not self.importers(path):
@@ -70,7 +71,7 @@ class Programs:
         return sorted(each for each in above if self._is_start(each) and self.may_train(each)) or [path]
 
     def all(self, paths: Iterable[str]) -> list[str]:
-        """The start files of all programs that some files belong to, in the order of the files."""
+        """The start files of all programs that contain some files, in the order of the files."""
         return list(dict.fromkeys(start for path in paths for start in self.starts(path)))
 
     def reached(self, start: str) -> list[str]:
@@ -81,7 +82,9 @@ class Programs:
         return [each.path for each in script.workspace.reachable]
 
     def may_train(self, start: str) -> bool:
-        """Return whether the program that a file starts calls any name of a training function."""
+        """Return whether the program that a file starts calls a function with the name of a training
+        function.
+        """
         if start not in self._may_train:
             self._may_train[start] = self._files.once(("may train", start), partial(self._trains, start))
         return self._may_train[start]
@@ -124,8 +127,8 @@ class Programs:
 class Claims:
     """The edits that a program needs in shared files, by place and rule, and the places that it leaves alone.
 
-    `left` are the statements that it runs unchanged, `met` those that all its ranks reach to draw a value, or
-    to read it from their machine.
+    `left` are the statements that it runs unchanged, `met` those at which all its ranks draw a value, or read
+    it from their machine.
     """
 
     start: str
@@ -141,12 +144,12 @@ class AsksClaims(Protocol):
         """Return the claims of the program that a file starts; None for one that trains nothing.
 
         Unless `is_whole`, the caller needs only the places where its ranks meet: the program may then seem to
-        leave everything that it runs as it is.
+        leave everything unchanged.
         """
 
 
 def claims_of(analysis: Analysis) -> Claims | None:
-    """The edits that a program needs in files that it shares; None if it trains nothing."""
+    """The edits that a program needs in shared files; None if it does not train."""
     if not _can_claim(analysis):
         return None
     return _wants(analysis) if _trains(analysis.scripts[0]) else None
@@ -166,7 +169,7 @@ def _wants(analysis: Analysis) -> Claims:
 def _trains(start: Script) -> bool:
     """Return whether a file trains when it is started, by its known calls.
 
-    One that only lists what a package has, as a generator of its pages does, has no say.
+    A file that only lists the contents of a package, such as a generator of its docs, does not count.
     """
     return Program(start).fact(Loops).runs_any
 
@@ -179,7 +182,7 @@ def claims_from(
     *,
     is_whole: bool = True,
 ) -> Claims | None:
-    """The claims under `choices` of the program that a file starts, as `AsksClaims` has them."""
+    """The claims under `choices` of the program that a file starts, in the form of `AsksClaims`."""
     code = files.read(start)
     if code is None:
         return None
@@ -225,7 +228,7 @@ def _place(program: Program, statement: Statement) -> tuple[str, Span]:
 class KeptClaims:
     """The claims of programs on shared files, each computed once until one of its files changes.
 
-    `choices_of` tells the choices for the program that the file at a path starts.
+    `choices_of` returns the choices for the program that the file at a path starts.
     """
 
     def __init__(
@@ -236,7 +239,7 @@ class KeptClaims:
         self._known: dict[tuple[str, bool], tuple[Claims | None, dict[str, Code | None]]] = {}
 
     def of(self, start: str, *, is_whole: bool) -> Claims | None:
-        """The claims of the program that a file starts, as `AsksClaims` has them."""
+        """The claims of the program that a file starts, in the form of `AsksClaims`."""
         known = self._known.get((start, is_whole))
         if known is None or any(self._files.read(path) is not code for path, code in known[1].items()):
             with self._files.noting() as noted:
@@ -256,10 +259,10 @@ def analyze_program(
     is_shared: bool = False,
     known: Program | None = None,
 ) -> Analysis:
-    """Every change of the program that a script starts; withheld where programs disagree on a file (P4).
+    """Every change of the program that a script starts; withheld if programs disagree about a file (P4).
 
-    `pause` is called again and again, and may raise to give the analysis up.  `claims` gives those of the
-    program that a file starts, `choices` are those for this one; all else is as for `analyze_script`.
+    `pause` is called repeatedly, and may raise to abort the analysis.  `claims` returns the claims of the
+    program that a file starts, `choices` are those for this program; the others are as for `analyze_script`.
     """
     analysis = analyze_script(script, pause, choices=choices, is_shared=is_shared, known=known)
     wanted = _wanted(analysis)
@@ -302,7 +305,7 @@ def _disagreements(analysis: Analysis, rival: Claims) -> Iterator[Withheld]:
 
 
 def _wanted(analysis: Analysis) -> dict[tuple[str, Span, str], tuple[Change, tuple[Edit, ...]]]:
-    """The changes of a program in other files than that which is started, by place and rule."""
+    """The changes of a program outside its start file, by place and rule."""
     found: dict[tuple[str, Span, str], tuple[Change, tuple[Edit, ...]]] = {}
     for change in analysis.changes:
         script, span = analysis.place(change.target)

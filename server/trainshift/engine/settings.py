@@ -1,4 +1,4 @@
-"""Settings: which codes are checked where, and how severe each is.  Pure: a table in, settings out."""
+"""Settings: the codes to check in each file, and their severities.  Pure: a table in, settings out."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _NEAR = 0.75
 
 
 class Severity(IntEnum):
-    """The severity of a finding; OFF is not reported at all."""
+    """The severity of a finding; OFF means that it is not reported."""
 
     OFF = 0
     HINT = 1
@@ -65,7 +65,7 @@ class Severity(IntEnum):
 
     @property
     def label(self) -> str:
-        """The severity as settings and reports spell it."""
+        """The severity, as spelled in settings and reports."""
         return self.name.lower()
 
 
@@ -104,14 +104,13 @@ class SettingsError(Exception):
 class Settings:
     """The settings of a check.
 
-    Codes may be prefixes: "TF" stands for all that begin so.  `severity` maps codes and prefixes to a
-    severity by verdict; the longest match decides.  `per_file_ignores` pairs a pattern of files with
+    Codes may be prefixes: "TF" stands for all codes that begin with it.  `severity` maps codes and prefixes
+    to a severity by verdict; the longest match decides.  `per_file_ignores` pairs a pattern of files with
     codes; `exclude` are patterns of files that a walk leaves out.  Patterns are those of .gitignore.
-    `docs_url` is where the documentation's site is, if anywhere.  `restrictions` tells what decides where
-    nobody chose: the LETTER of a restriction, or the EFFECT that a finding has on the conversion.  `chosen`
-    are the choices of conversions that somebody made, by their names.  `libraries` are the entries of
-    people's own libraries, by the modules that these are below.  `given` names the fields that somebody
-    chose.
+    `docs_url` is the address of the documentation's site, if any.  `restrictions` sets the default criterion:
+    the LETTER of a restriction, or the EFFECT of a finding on the conversion.  `chosen` are the user's
+    conversion options, by name.  `libraries` are the entries of the user's own libraries, by module.  `given`
+    names the fields that the user has set.
     """
 
     select: tuple[str, ...] = ("T", "PD", "HZ")
@@ -127,13 +126,13 @@ class Settings:
 
     @cached_property
     def _severities(self) -> dict[tuple[str, Verdict, Effect], Severity]:
-        """The severities computed so far: every edit asks for all codes."""
+        """The severities computed so far, because every edit needs those of all codes."""
         return {}
 
     def severity_of(self, code: str, verdict: Verdict, effect: Effect = Effect.NONE) -> Severity:
         """The severity of a finding; OFF also for a code that is not selected, or is ignored.
 
-        A file that cannot be read is told of whatever is selected, since nothing else is said of it.
+        An unreadable file is reported regardless of the selection, because it has no other findings.
         """
         kind = code, verdict, effect
         known = self._severities.get(kind)
@@ -161,7 +160,7 @@ class Settings:
 
     @cached_property
     def without_hazards(self) -> Settings:
-        """These settings for a part of a program, for which hazards make no sense."""
+        """These settings for a part of a program, without hazards, which need the whole."""
         return replace(self, ignore=(*self.ignore, *_HAZARD_FAMILY))
 
     def over(self, base: Settings) -> Settings:
@@ -189,7 +188,7 @@ class Settings:
         return replace(base, ignore=(*base.ignore, *ignore))
 
     def for_file(self, matches: Callable[[str], bool]) -> Settings:
-        """The settings of one file; `matches` says whether a pattern matches it."""
+        """The settings of one file; `matches` returns whether a pattern matches it."""
         extra = [code for pattern, codes in self.per_file_ignores if matches(pattern) for code in codes]
         return replace(self, ignore=(*self.ignore, *extra)) if extra else self
 
@@ -219,7 +218,7 @@ def read_settings(table: Mapping[str, object], where: str) -> Settings:
 
 
 def read_codes(where: str, key: str, words: Iterable[str]) -> tuple[str, ...]:
-    """Codes or prefixes of codes, in upper case; raises SettingsError for one that fits none."""
+    """Codes or prefixes of codes, in upper case; raises SettingsError for one that matches none."""
     return tuple(_code(where, key, word) for word in words)
 
 

@@ -1,8 +1,8 @@
 """Suppressions: comments that silence findings, and the problems with such comments.
 
-`# trainshift: ignore[TF03, TF05]` silences these codes for the statement on whose line it stands, and
-`# trainshift: ignore` every code.  `# trainshift: ignore-file[TF03]` and `# trainshift: ignore-file`
-do so for the whole file, wherever they stand.  Text may follow, to say why.
+`# trainshift: ignore[TF03, TF05]` silences these codes for the statement on its line, and `# trainshift:
+ignore` every code.  `# trainshift: ignore-file[TF03]` and `# trainshift: ignore-file` do so for the whole
+file, from any line.  A reason may follow as text.
 
 The line is the one where the finding starts or ends, or the first or the last line of its statement
 (of a compound statement, of its header), since a formatter may leave the comment at any of them.
@@ -41,9 +41,10 @@ _WORDS = ("ignore", "ignore-file")
 
 @dataclass(frozen=True, slots=True)
 class Suppression:
-    """One suppression: `span` is its part of a comment, `codes` are those it names (None for every code).
+    """One suppression: `span` is its part of a comment, `codes` are the named codes (None for every code).
 
-    `whole_file` tells `ignore-file`; `problem` is why it cannot be read, and then it silences nothing.
+    `whole_file` means `ignore-file`; `problem` is the reason why it cannot be read, and then it silences
+    nothing.
     """
 
     span: Span
@@ -58,7 +59,7 @@ class Suppression:
 
 @dataclass(frozen=True)
 class Suppressed:
-    """The remaining findings, how many were silenced, and which codes each comment silenced."""
+    """The remaining findings, the number of silenced ones, and the codes silenced by each comment."""
 
     kept: tuple[Finding, ...]
     number: int
@@ -85,7 +86,7 @@ def read_suppressions(source: Source) -> tuple[Suppression, ...]:
 def suppress(
     script: Script, findings: Iterable[Finding], suppressions: Collection[Suppression]
 ) -> Suppressed:
-    """Take away the findings that a comment silences; every comment that names one counts as used."""
+    """Remove the findings that a comment silences; every comment that names one counts as used."""
     places = _Places(script)
     by_line: dict[int, list[Suppression]] = {}
     for each in suppressions:
@@ -141,7 +142,7 @@ def problems(
 def silence(script: Script, finding: Finding) -> Edit | None:
     """The edit that silences one finding by a comment; None if no comment fits.
 
-    A comment that silences other codes there is added to.
+    The code is added to an existing comment.
     """
     at = bisect_right(script.chunks, finding.span.start, key=lambda chunk: chunk[0]) - 1
     offset, text = script.chunks[at]
@@ -229,7 +230,9 @@ def _stands_alone(source: Source, span: Span) -> bool:
 
 
 def _removal(source: Source, span: Span) -> Edit:
-    """Remove the comment, with the reason after it up to another comment, and with its own line."""
+    """Remove the comment, with the reason after it up to another comment, and with its line if nothing else
+    is on it.
+    """
     line_start, line_end = source.line_start(span.start), source.line_end(span.start)
     other = source.text.find("#", span.end, line_end)
     if other >= 0:
@@ -265,7 +268,7 @@ class _Places:
         return lines
 
     def _ends(self, statement: Statement) -> set[int]:
-        """The first line of a statement, and the last one of it or of its header."""
+        """The first line of a statement, and the last line of it or of its header."""
         source = self._script.source
         span = self._script.span(statement.node, statement)
         first = source.line_of(span.start)

@@ -1,4 +1,4 @@
-"""Unseen: training, or possible training, in code that is not here, so that nothing can be changed."""
+"""Unseen: training, or possible training, in code that is not available, so that nothing can be changed."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _LIBRARY_STEPS = ("create_train_op", "optimize_loss")
 
 
 def unseen_run(program: Program) -> tuple[Site, str] | None:
-    """A session or an Estimator that may train in code that is not here."""
+    """A session or an Estimator that may train in code that is not available."""
     # Next to a tape's loop or a `fit`, a session only sets GPU options in the TF1 way.
     if program.fact(Loops).own or _only_computes(program):
         return None
@@ -113,7 +113,7 @@ def _hands_session_on(program: Program, site: Site) -> bool:
 
 
 def unrun_step(program: Program) -> tuple[Site, str] | None:
-    """A call that creates a training operation of a TensorFlow 1 graph which no code here runs."""
+    """A call that creates a TensorFlow 1 training operation that no available code runs."""
     if program.fact(Graphs).is_used:
         return None
     known = {site for loop in program.fact(Loops).own for site in loop.sites}
@@ -143,7 +143,7 @@ def _makes_operation(program: Program, site: Site) -> bool:
 
 
 def unseen_training(program: Program) -> tuple[Site, str] | None:
-    """A call of `train` on an object that may be an Estimator, as its class is unknown."""
+    """A call of `train` on an object of an unknown class, which may be an Estimator."""
     for site in program.fact(Loops).unseen:
         text = program.script.text(site.node.func, site)
         return site, f"Trainshift cannot tell whether {text}(...) trains; convert the file that has the loop"

@@ -1,8 +1,8 @@
 """Verdicts: the diagnostics of files and their evidence, kept for a later run.
 
-A verdict holds as long as all of its observations come to what they came to.  Observations are rows of one
-table, since files of a project share most of them.  What is read back is data, and never trusted: a table
-that is not as it has to be holds nothing.
+A verdict is valid as long as all of its observations have the same results.  Observations are rows of one
+table, because files of a project share most of them.  Loaded data are never trusted: a malformed table counts
+as empty.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Entry:
-    """A packed verdict, the settings it was asked `under`, its evidence, and the day of its last use.
+    """A packed verdict, its settings `under`, its evidence, and the day of its last use.
 
-    `demand` is what was demanded of versions, if that was asked.
+    `demand` are the required versions, if the check needed them.
     """
 
     under: str
@@ -85,7 +85,7 @@ class Verdicts:
         return number
 
     def take(self, other: Verdicts, paths: Iterable[str] | None = None) -> None:
-        """Add the verdicts of another table, those of some paths if any are given."""
+        """Add the verdicts of another table: those of some paths, if any are given."""
         moved: dict[int, int] = {}
 
         def number(of: int) -> int:
@@ -143,7 +143,7 @@ def _leads_back(numbers: Any, end: int) -> bool:
 
 
 class Holding:
-    """The `verdicts` that are still valid for `files` as they are; each observation is made once."""
+    """The `verdicts` that are still valid for the current `files`; each observation is made once."""
 
     def __init__(self, verdicts: Verdicts, files: ParsedFiles) -> None:
         self.verdicts = verdicts
@@ -152,9 +152,7 @@ class Holding:
         self._known: dict[int, bool] = {}
 
     def of(self, path: str, under: str, demanded: Callable[[], str]) -> Verdict | None:
-        """The verdict on the file at `path`, if it was asked `under` the same settings and no evidence
-        changed.
-        """
+        """The verdict on the file at `path`, if it has the same settings `under` and no evidence changed."""
         entry = self.verdicts.entries.get(path)
         if entry is None or entry.under != under:
             return None

@@ -35,7 +35,7 @@ _ROOT_MARKS = frozenset({".git", ".hg", "pyproject.toml", "setup.py", "setup.cfg
 
 
 class _Around(NamedTuple):
-    """The files of a project, below its `root`; `is_whole` unless there are more than are searched."""
+    """The files of a project, below its `root`; `is_whole` unless their number exceeds the search limit."""
 
     root: str
     paths: dict[str, None]
@@ -43,10 +43,10 @@ class _Around(NamedTuple):
 
 
 class ParsedFiles:
-    """Files as the core wants them, parsed once for all scripts that import them.
+    """Files for the core, parsed once for all scripts that import them.
 
-    `text_of` gives a file's text (None if it cannot be read), `entries` the names in a directory (none
-    if there is no such directory).  Paths are absolute, with ``/`` between their parts.
+    `text_of` returns a file's text (None if it cannot be read), `entries` the names in a directory (none if
+    it does not exist).  Paths are absolute, with ``/`` between their parts.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class ParsedFiles:
         return self._answers is not None
 
     def once(self, question: Hashable, find: Callable[[], T]) -> T:
-        """The result of `find`, computed once for each `question`, and again where files may have changed."""
+        """The result of `find`, computed once for each `question`, and again when files may have changed."""
         if self._answers is None:
             return find()
         known = self._answers.get(question)
@@ -143,7 +143,7 @@ class ParsedFiles:
         return known
 
     def _keep(self, path: str, code: Code | None) -> None:
-        """Keep a parsed file, and recent ones up to a limit."""
+        """Keep a parsed file: recent ones, up to a limit."""
         self._drop(path)
         self._parsed[path] = code
         self._kept += _size_of(code)
@@ -174,18 +174,18 @@ class ParsedFiles:
             self._failures.pop(path, None)
 
     def note(self, paths: Iterable[str]) -> None:
-        """Record that files were used about which something is known already."""
+        """Record the use of files whose results were known already."""
         if self._noted is not None:
             self._noted.paths.update(paths)
 
     def failure(self, path: str) -> ParseFailure | None:
-        """The syntax error of a file that was read; None if it is Python, or cannot be read at all."""
+        """The syntax error of a file that was read; None if it is valid, or cannot be read at all."""
         return self._failures.get(path)
 
     def forget(self, path: str, *, is_edit: bool = False) -> None:
         """Read a file again at its next use; with `is_edit` it existed before and still does.
 
-        Of one that is edited only what has changed is parsed anew.
+        For an edit, only the changed parts are parsed again.
         """
         self.turns += 1
         self._digests.pop(path, None)
@@ -243,7 +243,7 @@ class ParsedFiles:
         return any(other != path and word in self._imported_words(other) for other in around)
 
     def naming(self, path: str) -> list[str]:
-        """The files of the project that have a word of an import which may mean the file at `path`."""
+        """The files of the project that contain a word of an import of the file at `path`."""
         self._note(Observation("naming", path))
         return self._named(path)
 
@@ -257,8 +257,8 @@ class ParsedFiles:
         return self._naming[path]
 
     def searches_all(self, path: str) -> bool:
-        """Return whether all files of the project are searched for imports of the file at `path`, however
-        many.
+        """Return whether all files of the project, of any number, are searched for imports of the file at
+        `path`.
         """
         self._note(Observation("searches all", path))
         return self._searches_all(path)
@@ -267,7 +267,7 @@ class ParsedFiles:
         return self._around(posixpath.dirname(path)).is_whole
 
     def is_used_beside(self, path: str, module: str) -> bool:
-        """Return whether a file that may import the one at `path`, however indirectly, also imports a
+        """Return whether a file that may import the one at `path`, directly or indirectly, also imports a
         module.
         """
         self._note(Observation("used beside", path, module))
@@ -314,7 +314,7 @@ class ParsedFiles:
         return sorted(name for name in names if name.endswith(".py") or name in _ROOT_MARKS or name == ".env")
 
     def _around(self, directory: str) -> _Around:
-        """The files of the project of a directory; without a project, those that are nearest."""
+        """The files of a directory's project; without a project, the nearest files."""
         root, most = directory, _MOST_SEARCHED
         for _ in range(_MOST_LEVELS):
             if self._is_root(root):
@@ -330,7 +330,7 @@ class ParsedFiles:
         return self._listed[root]
 
     def _surveying(self, directory: str) -> Iterator[None]:
-        """Read the imports of unread files around a directory, one a step."""
+        """Read the imports of unread files around a directory, one per step."""
         around = self._around(directory)
         for path in self._changed.copy():
             self._imported_words(path)
@@ -354,7 +354,7 @@ class ParsedFiles:
         return self._words[path]
 
     def _files_in(self, root: str, most: int) -> _Around:
-        """The Python files in or below `root`, those that are nearest to it if there are too many."""
+        """The Python files in or below `root`; if there are too many, the nearest ones."""
         found: list[str] = []
         waiting = [root]
         for directory in waiting:
@@ -369,7 +369,7 @@ class ParsedFiles:
         return _Around(root, dict.fromkeys(found), is_whole=True)
 
     def is_root(self, directory: str) -> bool:
-        """Return whether a project begins here, so that modules are not looked for above."""
+        """Return whether a project begins here, so that modules are not searched above."""
         self._note(Observation("folder", directory))
         return self._is_root(directory)
 
@@ -404,7 +404,7 @@ _OBSERVED: dict[str, Callable[[ParsedFiles, Observation], str]] = {
 
 
 def files_in_memory(texts: Mapping[str, str]) -> ParsedFiles:
-    """Files that are not on a disk: their texts by absolute path."""
+    """Files in memory: their texts by absolute path."""
     directories: dict[str, set[str]] = {"/": set(_ROOT_MARKS)}
     for path in texts:
         below = path
@@ -429,6 +429,6 @@ def read_linked(
 def linked(code: Code, path: str, files: ParsedFiles | None, most: int = MOST_FILES) -> Script:
     """The script for some code at the absolute `path`, linked to its imports if there are `files`.
 
-    Of these so many are read at `most`.
+    At `most` this many are read.
     """
     return Script(code) if files is None else Workspace(files, path, code, most).root

@@ -114,7 +114,7 @@ def _here(directory: str) -> Configuration | None:
 
 
 def _read(path: str, *, is_project: bool) -> Settings | None:
-    """The settings in a file; None for a project file without any."""
+    """The settings in a file; None for a project file without settings."""
     table: object = _parse(path)
     where = path
     if is_project:

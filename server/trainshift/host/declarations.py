@@ -21,9 +21,10 @@ _MARKS = {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 
 
 class Declarations:
-    """The versions that projects require, for the scripts of one run; `way_out` says how to convert anyway.
+    """The versions that projects require, for the scripts of one run; `way_out` describes how to convert
+    anyway.
 
-    `is_ignored` says that the user ignores requirements, `shown` returns the names of files in messages, and
+    With `is_ignored`, the user ignores requirements; `shown` returns the names of files in messages, and
     `environment` returns the versions in a script's Python, for scripts without requirements.
     """
 
@@ -43,7 +44,7 @@ class Declarations:
         self._of_directories: dict[str, Runtime | None] = {}
 
     def of(self, path: str) -> Runtime | None:
-        """The requirements from the nearest directory that has some, for the script at `path`.
+        """The requirements from the nearest directory that has any, for the script at `path`.
 
         Standard input (``-``) counts as a file of the current directory.
         """
@@ -56,7 +57,7 @@ class Declarations:
         return self._of_scripts[directory]
 
     def _decided(self, directories: list[str]) -> Runtime | None:
-        """The requirements of the nearest directory that has some; one that names only Paddle decides only
+        """The requirements of the nearest directory that has any; one that names only Paddle decides only
         that.
         """
         found = Runtime(is_open=True)
@@ -83,7 +84,9 @@ class Declarations:
 
 
 def _over(installed: Runtime | None, found: Runtime | None) -> Runtime | None:
-    """The installed versions, overridden by declarations that leave the version open."""
+    """The installed versions, overridden by declarations; those that leave the version open do not
+    override.
+    """
     if installed is None or found is None:
         return installed or found
     return replace(installed, is_paddle2=found.is_paddle2, problem=found.problem, backend=found.backend)
@@ -92,8 +95,8 @@ def _over(installed: Runtime | None, found: Runtime | None) -> Runtime | None:
 def project_folders(directory: str) -> list[str]:
     """The directory and those above it, up to the root of its project.
 
-    That is the nearest with a repository, or else with a project file; without any the walk ends
-    below the user's home and the root of the file system.
+    The root is the nearest directory with a repository, or else with a project file; without any, the walk
+    ends below the user's home and the root of the file system.
     """
     stops = (os.path.expanduser("~"), os.path.abspath(os.sep))
     directories = [directory]
@@ -134,7 +137,7 @@ def _demands(paths: list[str]) -> Iterator[Demand]:
 
 
 def _text(path: str) -> str:
-    """The text of a file, empty if it cannot be read; a foreign byte does not matter."""
+    """The text of a file, empty if it cannot be read; undecodable bytes are replaced."""
     try:
         with open(path, "rb") as stream:
             data = stream.read(MAX_BYTES)

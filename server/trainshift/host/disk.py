@@ -18,7 +18,7 @@ _MOST_BYTES = 2_000_000
 def files_on_disk(known: Callable[[str], str | None] = lambda _: None) -> ParsedFiles:
     """The files of this machine; directories are listed once and never again.
 
-    `known` is asked first for the text of a file, by its absolute path.
+    `known` is tried first for the text of a file, by its absolute path.
     """
 
     def text_of(path: str) -> str | None:
@@ -29,9 +29,9 @@ def files_on_disk(known: Callable[[str], str | None] = lambda _: None) -> Parsed
 
 
 def files_under(opened: Mapping[str, str]) -> ParsedFiles:
-    """The files of this machine under those that an editor has open, by absolute path.
+    """The files of this machine, overlaid by an editor's open files, by absolute path.
 
-    Those that are open need not be on the disk.  A directory is listed again when its time stamp changes.
+    Open files need not be on the disk.  A directory is listed again when its time stamp changes.
     """
 
     @lru_cache(_MOST_DIRECTORIES)
@@ -55,7 +55,7 @@ def files_under(opened: Mapping[str, str]) -> ParsedFiles:
 
 
 def absolute(path: str) -> str:
-    """The path as the core wants it: absolute, with ``/`` between its parts."""
+    """The path in the core's format: absolute, with ``/`` between its parts."""
     return os.path.abspath(path).replace(os.sep, "/")
 
 

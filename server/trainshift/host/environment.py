@@ -1,4 +1,6 @@
-"""Environment: which TensorFlow the Python has that scripts run on, read from its folders and never run."""
+"""Environment: find the TensorFlow of the Python that runs scripts, from its folders and without
+running it.
+"""
 
 from __future__ import annotations
 
@@ -23,9 +25,9 @@ _INSTALLED = re.compile(
 def environment(path: str = "", python: str = "") -> Runtime | None:
     """The versions installed in the Python that runs the script at `path`; None if it has no TensorFlow.
 
-    That is `python`, a path or a name.  Else it is the first that has TensorFlow of these: the active
-    environment, one in the script's project (`.venv` or `venv`), the first Python on the search path, and the
-    one that this runs on.
+    That Python is `python`, a path or a name.  Otherwise it is the first with TensorFlow of these: the active
+    environment, one in the script's project (`.venv` or `venv`), the first Python on the PATH, and the one
+    that runs this code.
     """
     for prefix in _prefixes(path, python):
         for version in _versions(prefix):
@@ -34,7 +36,7 @@ def environment(path: str = "", python: str = "") -> Runtime | None:
 
 
 def prefix_of(python: str) -> str:
-    """The folder that contains a Python's package folders, by its path."""
+    """The folder that contains a Python's package folders, given its path."""
     # A virtual environment is located by its link to a Python, not by the target.
     return Path(os.path.abspath(python)).parents[1].as_posix()
 

@@ -23,8 +23,7 @@ _FOREIGN_MARKS = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE, codecs.BOM_UTF16_LE,
 class FileProblem(Exception):
     """An error in reading or writing a file: a phrase that continues "FILE: error: ...".
 
-    `position` is the 1-based (line, column) it concerns, where there is one.  `path` is the file, where
-    several are at work.
+    `position` is its 1-based (line, column), if any.  `path` is the file, if several are processed.
     """
 
     def __init__(self, message: str, position: tuple[int, int] | None = None, path: str = "") -> None:
@@ -36,11 +35,11 @@ class FileProblem(Exception):
 
 @dataclass(frozen=True)
 class SourceFile:
-    """A script as it was read.
+    """The content of a script.
 
-    `path` is the name as given.  `data` is every byte, `text` what they say without the byte order
-    mark (`bom`), newlines untouched.  `info` is the file's status (mode, owner, inode, mtime), or
-    None for standard input.
+    `path` is the name as given.  `data` are the bytes, `text` their decoded text without the byte order mark
+    (`bom`), with unchanged newlines.  `info` is the file's status (mode, owner, inode, mtime), or None for
+    standard input.
     """
 
     path: str
@@ -64,7 +63,7 @@ class SourceFile:
 
 
 def shown_path(path: str) -> str:
-    """An absolute `path` for people: relative, if it is below the current directory."""
+    """An absolute `path` in messages: relative if it is below the current directory."""
     below = os.path.join(os.getcwd(), "")
     return path[len(below) :] if path.startswith(below) else path
 
@@ -100,7 +99,7 @@ def read_stream(name: str, stream: BinaryIO) -> SourceFile:
 
 
 def decode(path: str, data: bytes, info: os.stat_result | None) -> SourceFile:
-    """`data` read as Python reads a source file: byte order mark, PEP 263 declaration, else UTF-8.
+    """Decode `data` like Python decodes a source file: byte order mark, PEP 263 declaration, else UTF-8.
 
     A notebook is JSON, and that is UTF-8.  Raises FileProblem when the bytes are not text in that
     encoding, or when the text would not give the same bytes again.

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Kept:
-    """The verdicts in the cache's folder: in `folder`, or in that of the project of a `directory`."""
+    """The verdicts in the cache folder: `folder`, or that of the project of a `directory`."""
 
     def __init__(self, files: ParsedFiles, folder: str, directory: str) -> None:
         self._folder = folder or folder_for(directory, files)

@@ -23,7 +23,7 @@ _EDITOR = re.compile(r"^\s*max_line_length\s*=\s*(\d+|off)\s*$", re.MULTILINE)
 
 
 class LineLengths:
-    """The line lengths of directories, each read once."""
+    """The line length of each directory, read once."""
 
     def __init__(self) -> None:
         self._known: dict[str, int] = {}

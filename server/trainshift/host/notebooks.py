@@ -23,7 +23,7 @@ _decode = json.JSONDecoder().raw_decode
 
 
 def looks_like_notebook(text: str) -> bool:
-    """Return whether a text without a name is a notebook: a JSON object that says so, which no script is."""
+    """Return whether a text without a name is a notebook: a JSON object with a notebook's keys."""
     return text.lstrip().startswith("{") and '"nbformat"' in text and '"cells"' in text
 
 
@@ -45,7 +45,7 @@ class Token:
         return str(json.loads(f'"{self.raw}"'))
 
     def place(self, at: int) -> tuple[int, int]:
-        """The line and column in the file of the character that is `at` in the text."""
+        """The line and column in the file of the character at `at` in the text."""
         columns = [0, *(match.end() for match in _CHARACTER.finditer(self.raw))]
         return self.line, self.column + columns[min(at, len(columns) - 1)]
 
@@ -72,7 +72,7 @@ class Written:
         return self.tokens[-1].place(at) if self.tokens else (1, 1)
 
     def rewritten(self, text: str, *, escapes: bool) -> str:
-        """The JSON of another text, in the same manner; lines that stay are written as they were."""
+        """The JSON of another text, in the same style; unchanged lines keep their notation."""
         known = {
             str(json.loads(f'"{raw}"')): raw for token in self.tokens for raw in _RAW_LINES.findall(token.raw)
         }
@@ -99,7 +99,7 @@ class Written:
         return f"{head}{lines[0]}{''.join(later)}{tail}"
 
     def _cut(self, text: str) -> list[str]:
-        """A text in pieces, as this one is: Jupyter cuts at whatever may end a line, others at line feeds."""
+        """A text cut into pieces like this one: Jupyter cuts at any line boundary, others at line feeds."""
         now = [token.text for token in self.tokens]
         whole = "".join(now)
         ways: tuple[Callable[[str], list[str]], ...] = (
@@ -128,7 +128,7 @@ class Notebook:
 
     @cached_property
     def written(self) -> tuple[Written, ...]:
-        """The sources of the Python cells as the JSON has them."""
+        """The sources of the Python cells, in the notation of the JSON."""
         found = _sources(self.file.text)
         return tuple(found[number - 1] for number in self.cells.numbers)
 
@@ -149,7 +149,7 @@ class Notebook:
 
 
 def read_notebook(file: SourceFile) -> Notebook:
-    """The notebook in a file; raises FileProblem if it is none, or of a format before 4."""
+    """The notebook in a file; raises FileProblem if it is not one, or has a format before 4."""
     document = _parsed(file.text)
     if not isinstance(document, dict) or not isinstance(document.get("cells"), list):
         if isinstance(document, dict) and isinstance(document.get("worksheets"), list):
@@ -227,7 +227,7 @@ def _dumped(line: str, escapes: bool) -> str:
 
 
 def _sources(text: str) -> dict[int, Written]:
-    """The sources of all cells by the index of the cell; of two under one name JSON takes the last."""
+    """The sources of all cells by the index of the cell; of two keys with one name, JSON uses the last."""
     found: dict[int, Written] = {}
     # The current line, and its start.
     line, start = 1, 0

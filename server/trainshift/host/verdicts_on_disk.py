@@ -1,8 +1,8 @@
 """The cache of verdicts on the disk: one file in a folder of its own, `.trainshift_cache`.
 
-It is a convenience: where it cannot be read it is as if it were empty, and where it cannot be written nothing
-is lost but time.  The file is JSON and is replaced as a whole, so that two processes do not harm each other:
-what the slower one found stays.
+It is a convenience: an unreadable cache counts as empty, and a failed write only costs time.  The file is
+JSON and is replaced as a whole, so that two processes do not harm each other: the slower one's verdicts
+remain.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def read_verdicts(folder: str) -> Verdicts:
 def write_verdicts(folder: str, verdicts: Verdicts) -> bool:
     """Replace the verdicts in a folder; return whether that was possible.
 
-    Those of files that are gone, or that were of no use for long, are left out.
+    Verdicts of deleted files, and long unused ones, are left out.
     """
     kept = Verdicts()
     oldest = today() - _MOST_DAYS

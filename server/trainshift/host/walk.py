@@ -1,4 +1,4 @@
-"""Walk: which files the arguments of `convert` mean, in an order that is always the same."""
+"""Walk: list the files that the arguments of `convert` mean, in a deterministic order."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _WHAT_IS_SKIPPED = (
 class Input:
     """One file to convert, or the message to print instead.
 
-    `named`: the user gave this very path.  `problem`: a directory that cannot be listed, and why.
-    `nothing`: a directory that holds no Python file, and what was looked for.
+    `named`: the user named this path.  `problem`: the reason why a directory cannot be listed. `nothing`: the
+    message about a directory without Python files.
     """
 
     path: str
@@ -35,10 +35,10 @@ class Input:
 
 
 def collect(paths: Iterable[str], exclude: Sequence[str] = ()) -> Iterator[Input]:
-    """Yield the inputs behind `paths`, each file once: files as they are, directories walked.
+    """Yield the inputs behind `paths`, each file once: files themselves, and the files below directories.
 
-    `exclude` holds gitignore patterns, relative to the walked or the current directory; a file that
-    is named itself is never excluded.  Raises ValueError for a pattern that is none.
+    `exclude` holds gitignore patterns, relative to the walked or the current directory; a file that is named
+    itself is never excluded.  Raises ValueError for an invalid pattern.
     """
     seen: set[str] = set()
     for path in paths:
@@ -116,7 +116,7 @@ class _IgnoreFiles:
     def above(cls, root: str) -> _IgnoreFiles:
         """The ignore files of the directories above `root` in the same Git repository.
 
-        None when they ignore `root` itself: it was named, so it is wanted.
+        None if they ignore `root` itself: it was named explicitly.
         """
         absolute = os.path.abspath(root)
         ancestors: list[str] = []
@@ -145,7 +145,7 @@ class _IgnoreFiles:
         return _IgnoreFiles((*self.specs, (os.path.abspath(directory), spec_of(lines, lenient=True))))
 
     def match(self, path: str, is_directory: bool) -> bool:
-        """Return whether `path` is ignored: the innermost file that has an opinion decides."""
+        """Return whether `path` is ignored: the innermost file with a matching pattern decides."""
         for base, spec in reversed(self.specs):
             verdict = verdict_of(spec, base, path, is_directory)
             if verdict is not None:

@@ -28,10 +28,10 @@ _ELSE = "Run the command again when that is fixed"
 def write_in_place(source: SourceFile, text: str, hint: str = "") -> None:
     """Replace the file that `source` was read from; mode, owner, encoding and symbolic link stay.
 
-    `hint` is what to suggest for a device or a pipe, which cannot be replaced.
+    `hint` is the suggestion for a device or a pipe, which cannot be replaced.
 
-    Raises FileProblem, with the file as it was, when that is not possible or when the file no
-    longer holds the bytes that were read.
+    Raises FileProblem, with the file unchanged, if that is not possible or the file has changed since it was
+    read.
     """
     try:
         pending = _in_place(source, text, hint)
@@ -44,9 +44,9 @@ def write_together(changes: Sequence[tuple[SourceFile, str]], named: Collection[
     """Replace several files, each as `write_in_place` does, or none of them.
 
     A file whose symbolic link leads out of the directory `root` is not written, unless the user `named` it.
-    Two names of one file must come with one text.
+    Two names of one file must have the same text.
 
-    Raises FileProblem, which names its file, with all of them as they were.
+    Raises FileProblem, which names its file, with all of them unchanged.
     """
     pending: dict[str, _Pending] = {}
     for source, text in changes:
@@ -71,8 +71,8 @@ def write_below(
 ) -> None:
     """Write each text under its relative path below `directory`, in the manner of `write_output`, or none.
 
-    Directories are made where they are missing.  Raises FileProblem, with all as it was, also where one of
-    the places is that of a file that was `read`.
+    Missing directories are created.  Raises FileProblem, with everything unchanged, also if one of the places
+    is that of a `read` file.
     """
     made: list[str] = []
     taken = {os.path.realpath(path) for path in read}
@@ -124,8 +124,8 @@ def write_output(path: str, source: SourceFile, text: str) -> None:
 class _Pending:
     """New content for `target`, which messages call `name`.
 
-    The file gets the mode and owner in `keep`, else `mode`.  When `expected` is given, `target` must hold
-    these bytes before anything is replaced.
+    The file gets the mode and owner in `keep`, else `mode`.  With `expected`, `target` must contain these
+    bytes before anything is replaced.
     """
 
     name: str
@@ -143,7 +143,7 @@ class _Pending:
         """Write the new bytes beside the target, complete and synced, and link the old file under a second
         name.
 
-        What is replaced last is never put back, so that it needs none.
+        The file replaced last is never restored, so it needs none.
         """
         self.temporary = self._beside(self.data)
         self.inode = os.stat(self.temporary).st_ino
@@ -187,7 +187,7 @@ class _Pending:
 
     @property
     def is_replaced(self) -> bool:
-        """Return whether the new file is at the target; an interrupt may come right after that."""
+        """Return whether the new file is at the target; an interrupt may come directly afterwards."""
         with suppress(OSError):
             return self.is_put or os.stat(self.target).st_ino == self.inode
         return False
@@ -241,7 +241,7 @@ def _put(pending: Sequence[_Pending], untouched: str = "") -> None:
 
 
 def _restore(pending: Sequence[_Pending]) -> None:
-    """Restore replaced files; reports those that cannot be restored, and the place of their old text."""
+    """Restore replaced files; report those that cannot be restored, and the place of their old text."""
     if pending[-1].is_replaced:
         return  # All files were replaced: the run was stopped afterwards.
     lost = []
@@ -287,7 +287,7 @@ def _output(path: str, source: SourceFile, text: str) -> _Pending:
 
 
 def _make_directories(directory: str, made: list[str]) -> None:
-    """Make a directory and those above it; `made` takes each that was not there, outermost first."""
+    """Create a directory and its missing parents; `made` collects the new ones, outermost first."""
     if os.path.isdir(directory):
         return
     _make_directories(os.path.dirname(directory), made)
@@ -305,7 +305,7 @@ def _refuse_outside(target: str, root: str) -> None:
 
 
 def _refuse_read_only(target: str, info: os.stat_result) -> None:
-    """Renaming over a read-only file would succeed in a writable directory; its owner said no."""
+    """Refuse to replace a read-only file, although renaming over it would succeed in a writable directory."""
     if not info.st_mode & 0o222 or not os.access(target, os.W_OK):
         raise FileProblem(
             f"is read-only (mode {stat.S_IMODE(info.st_mode):04o}); nothing was written, chmod +w allows it"
@@ -339,7 +339,7 @@ def _bytes_at(path: str) -> bytes:
 
 
 def _sync_directory(directory: str) -> None:
-    """Make the rename itself survive a power cut, where the system can."""
+    """Make the rename itself survive a power cut, if the system supports it."""
     with suppress(OSError):
         descriptor = os.open(directory, os.O_RDONLY)
         try:

@@ -1,10 +1,10 @@
 """TensorFlow's public classes, functions and signatures, without TensorFlow.
 
 The data is `tensorflow_api.json`, written by `python -m trainshift.dev.generate_api` from the installed
-TensorFlow 2.15, and `keras3_api.json`, what Keras 3 has beside it or otherwise, by
-`trainshift.dev.generate_keras3_api`.
-This module reads both once, at the first question.  Names go in in any spelling a script may resolve to
-(`keras.optimizers.Adam`, `tensorflow.train.AdamOptimizer`) and come out in one.
+TensorFlow 2.15, and `keras3_api.json`, the additions and differences of Keras 3, by
+`trainshift.dev.generate_keras3_api`. This module reads both once, on first use.  Arguments may have any
+spelling to which a script may resolve (`keras.optimizers.Adam`, `tensorflow.train.AdamOptimizer`); results
+have the canonical one.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """The parameters of a callable in order, `self` and `cls` left out."""
+    """The parameters of a callable in order, without `self` and `cls`."""
 
     parameters: tuple[Parameter, ...]
 
@@ -123,7 +123,7 @@ class Signature:
 
 
 def canonical(name: str) -> str | None:
-    """The one name under which the class or function `name` is recorded, None if it is unknown."""
+    """The canonical name under which the class or function `name` is recorded, None if it is unknown."""
     return _canonical(name, project())
 
 
@@ -133,7 +133,7 @@ def _canonical(name: str, project: Project | None) -> str | None:
 
 
 def _base(name: str) -> str:
-    """The class of TensorFlow that a class of another library descends from; "" for any other name."""
+    """The TensorFlow class that a class of another library inherits from; "" for any other name."""
     known = entry(name)
     return known.base if known is not None and known.package != "tensorflow" else ""
 
@@ -144,7 +144,7 @@ def is_class(name: str) -> bool:
 
 
 def is_module(name: str) -> bool:
-    """Return whether `name`, in any spelling, is a module that has known members."""
+    """Return whether `name`, in any spelling, is a module with known members."""
     return any(spelling.rstrip(".") in _modules() for spelling in _spellings(f"{name}."))
 
 
@@ -158,7 +158,7 @@ def ancestors(name: str) -> tuple[str, ...]:
 
 
 def is_subclass(name: str, *families: str) -> bool:
-    """Return whether the class `name` is, or descends from, one of `families` (all in any spelling)."""
+    """Return whether the class `name` is, or inherits from, one of `families` (all in any spelling)."""
     return _is_subclass(name, families, project())
 
 
@@ -168,7 +168,7 @@ def _is_subclass(name: str, families: tuple[str, ...], project: Project | None) 
 
 
 def last_names(*names: str) -> frozenset[str]:
-    """The last parts of the names, in every spelling, and of those of the classes that descend from them."""
+    """The last parts of the names, in every spelling, and of those of their subclasses."""
     return _last_names(names, project())
 
 
@@ -183,7 +183,7 @@ def _last_names(names: tuple[str, ...], project: Project | None) -> frozenset[st
 def constructor(name: str, *, keras3: bool = False) -> Signature | None:
     """The signature of the class `name`'s constructor; None if the class or its signature is unknown.
 
-    `keras3` tells that Keras 3 is called.  What only that has, takes what it takes there.
+    With `keras3`, Keras 3 is called.  Classes that only Keras 3 has always use its signatures.
     """
     known = canonical(name) or ""
     if (other := entry(known)) is not None and other.signature is not None:
@@ -235,8 +235,8 @@ def keras_optimizer(name: str) -> str | None:
 def rate_parameters(name: str) -> tuple[str, ...]:
     """The parameters of a schedule (class or TF1 decay function) that are learning rates themselves.
 
-    These are what must be multiplied to scale the schedule; `values` stands for each of its elements,
-    and one whose argument is None stays None.  Empty for anything that is not a known schedule.
+    These are what must be multiplied to scale the schedule; `values` stands for each of its elements, and one
+    whose argument is None stays None.  Empty for an unknown schedule.
     """
     known = canonical(name) or ""
     other = None if known in _RATES else entry(known)

@@ -9,7 +9,7 @@ class Method(NamedTuple):
     """A method that changes its container.
 
     `of` names the classes that have it.  `element` is the position of the argument that becomes an element,
-    `elements` that of the argument whose elements do; None where the method adds nothing in this way.
+    `elements` that of the argument whose elements do; None if the method adds nothing in this way.
     """
 
     of: frozenset[str]

@@ -1,4 +1,4 @@
-"""Devices: the names by which a program chooses among the GPUs of its machine."""
+"""Devices: the names with which a program chooses among the GPUs of its machine."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Divergence: the calls of libraries whose results differ from one process to the next.
 
-Entries of libraries and the names of methods of unseen objects state it.  What a seed makes the same is not
-among it: `core/ranks/draws.py` knows it.
+Entries of libraries, and method names for unknown objects, state it.  Draws that a seed makes equal are not
+included: `core/ranks/draws.py` handles them.
 """
 
 from __future__ import annotations
@@ -71,11 +71,13 @@ CUTTING = named("cutting")
 
 
 def cause_of(full_name: str) -> CauseKind | None:
-    """Return why the result of a library's function differs between processes; None if it does not."""
+    """Return the reason why the result of a library's function differs between processes; None if it does
+    not.
+    """
     found = entries.fact(full_name, "differs")
     return None if found is None else KINDS[found]
 
 
 def applies(full_name: str) -> bool:
-    """Return whether a library's function returns the result of a function among its arguments."""
+    """Return whether a library's function returns the result of calling one of its arguments."""
     return entries.fact(full_name, "applies") is not None

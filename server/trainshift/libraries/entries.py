@@ -1,11 +1,11 @@
 """Entries: the knowledge about the members of libraries, by full name.
 
-A library has one file of data, `data/<package>.toml`.  It is read when something asks for a member of that
-package, and never before.  An entry is a name below the package, a role, and what the role needs to know.
-A name may be a pattern: `*.DPModel` is a `DPModel` of any module, `log_*` every function that begins so.
-Beside its role an entry may state facts, such as the argument whose file is read.  A member has the facts of
-its own entry and of every pattern that fits.  Modules of Python's own share one file, `data/stdlib.toml`,
-unless they have one to themselves.
+A library has one file of data, `data/<package>.toml`.  It is read on the first query for a member of that
+package.  An entry is a name below the package, a role, and the keys of the role. A name may be a pattern:
+`*.DPModel` is a `DPModel` of any module, `log_*` every function with this prefix. Besides its role, an entry
+may state facts, such as the argument whose file is read.  A member has the facts of its own entry and of
+every pattern that fits.  Modules of the standard library share one file, `data/stdlib.toml`, unless they have
+one of their own.
 """
 
 from __future__ import annotations
@@ -188,9 +188,9 @@ def _committed(full_name: str) -> Entry | None:
 
 
 class Project:
-    """People's own classes of optimizers and schedules, which count as TensorFlow's do in their project.
+    """The user's own classes of optimizers and schedules, which count like TensorFlow's in their project.
 
-    Two that tell the same are equal: settings may be read several times.
+    Two with the same contents are equal, because settings may be read several times.
     """
 
     def __init__(self, own: Mapping[str, Table]) -> None:
@@ -219,7 +219,7 @@ _project: ContextVar[Project | None] = ContextVar("project", default=None)
 def go_by(own: Mapping[str, Table]) -> None:
     """Use the user's own entries of one project from here on, in this thread or task only.
 
-    Threads and tasks go each by their own.
+    Each thread and task uses its own.
     """
     project = _project.get()
     if (project.own if project is not None else {}) is not own and (own or project is not None):
@@ -227,7 +227,7 @@ def go_by(own: Mapping[str, Table]) -> None:
 
 
 def project() -> Project | None:
-    """Return the classes in the user's own entries that are in use; None without any."""
+    """Return the classes in the user's current entries; None without any."""
     return _project.get()
 
 
@@ -279,7 +279,7 @@ def follows_objects(package: str) -> bool:
 
 
 def find(below: str, entries: Table) -> Entry | None:
-    """Return the entry of a name below its package: its own, or the first whose pattern fits."""
+    """Return the entry of a name below its package: its own, or the first with a matching pattern."""
     if below in entries:
         return entries[below]
     return next((each for name, each in entries.items() if is_pattern(name) and _fits(below, name)), None)
@@ -309,7 +309,7 @@ def table(package: str) -> Table:
 
 @cache
 def stated(package: str) -> Table:
-    """Return all entries of a package, those that state facts alone among them."""
+    """Return all entries of a package, including those that only state facts."""
     path = DATA / f"{package}.toml"
     if package.isidentifier() and path.is_file():
         return read(package, _loads(path.read_text("utf-8")))
@@ -318,8 +318,8 @@ def stated(package: str) -> Table:
 
 @cache
 def fact(full_name: str, key: str) -> Any:
-    """Return the fact that the entry of a library's member, or a fitting pattern, states; None if none
-    does.
+    """Return the fact that the entry of a library's member, or a matching pattern, states; None if
+    none does.
     """
     package, _, below = full_name.partition(".")
     known = stated(package)
@@ -338,7 +338,7 @@ def is_pure(package: str) -> bool:
 
 @cache
 def _standard() -> Mapping[str, Table]:
-    """Return the entries of the modules of Python that share a file, by module."""
+    """Return the entries of the modules of the standard library that share a file, by module."""
     rows: dict[str, dict[str, Any]] = {}
     for name, said in _loads((DATA / f"{STANDARD}.toml").read_text("utf-8")).items():
         module, _, below = name.partition(".")
@@ -361,7 +361,7 @@ def _loads(text: str) -> dict[str, Any]:
 
 
 def read(package: str, data: Mapping[str, Any]) -> Table:
-    """Return the entries in a package's data; raise `ValueError` if these are wrong."""
+    """Return the entries in a package's data; raise `ValueError` if the data are invalid."""
     found = {}
     for name, said in data.items():
         if wrong := problem(said):

@@ -1,7 +1,7 @@
-"""Signs of one Keras: names, parameters and methods, without either.
+"""Signs of one Keras: names, parameters and methods, without importing either version.
 
 The data is `keras_signs.json`, written by `python -m trainshift.dev.generate_keras_signs` from the two, and
-read at the first question.  Answers are "2", "3", or "" for what both have, or neither.
+read on first use.  Answers are "2", "3", or "" for names that both or neither have.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ _BELOW = re.compile(r"(?:keras|tensorflow(?:\.\w+)*?\.keras)\.(?!src\.)(.*)")
 
 
 class Data(TypedDict):
-    """The committed file: the names that only one Keras has, by its number; parameters and methods by
-    owner.
+    """The committed file: the names that only one Keras has, by its number; parameters and methods
+    by owner.
     """
 
     versions: dict[str, str]
@@ -60,7 +60,7 @@ def of_method(cls: str, method: str) -> str:
 
 @cache
 def telling() -> frozenset[str]:
-    """The last parts of the names, the parameters and the methods: nothing else needs a look."""
+    """The last parts of the names, the parameters and the methods: other words need not be looked up."""
     data = _data()
     names = (name.rstrip(".").rpartition(".")[2] for each in data["names"].values() for name in each)
     of_owners = (*data["parameters"].values(), *data["methods"].values())

@@ -38,12 +38,12 @@ def wraps_optimizer(full_name: str) -> bool:
 
 
 def wraps_tape(full_name: str) -> bool:
-    """Return whether a full name is that of Horovod's wrap of a tape, in any of its modules."""
+    """Return whether a full name is Horovod's tape wrapper, in any of its modules."""
     return is_horovod(full_name) and full_name.endswith(".DistributedGradientTape")
 
 
 def is_wrap(names: Iterable[str]) -> bool:
-    """Return whether one of some full names is that of Horovod's optimizer wrapper."""
+    """Return whether one of some full names is Horovod's optimizer wrapper."""
     return any(map(wraps_optimizer, names))
 
 

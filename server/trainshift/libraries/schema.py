@@ -1,4 +1,4 @@
-"""The JSON schema of the user's own entries, by which editors complete and check them."""
+"""The JSON schema of the user's own entries, with which editors complete and check them."""
 
 from __future__ import annotations
 

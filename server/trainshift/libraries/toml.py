@@ -1,4 +1,4 @@
-"""TOML: the one place that chooses the module for reading it."""
+"""TOML: the only module that chooses a TOML parser."""
 
 from __future__ import annotations
 

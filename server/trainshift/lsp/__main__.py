@@ -1,4 +1,4 @@
-"""`python -m trainshift.lsp` is `trainshift server`."""
+"""Run `trainshift server` as `python -m trainshift.lsp`."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from trainshift.lsp.wire.streams import notification
 
 
 class Board:
-    """The diagnostics that are shown to a client; `write` sends a message."""
+    """The diagnostics shown to a client; `write` sends a message."""
 
     def __init__(self, write: Callable[[bytes], None]) -> None:
         self._write = write

@@ -17,7 +17,7 @@ class _Address(click.ParamType):  # type: ignore[type-arg,unused-ignore]
     def convert(
         self, value: str, param: click.Parameter | None, ctx: click.Context | None
     ) -> tuple[str, int]:
-        """`127.0.0.1:2087`, or a port alone."""
+        """`127.0.0.1:2087`, or only a port."""
         host, _, port = value.rpartition(":")
         if not port.isdigit() or int(port) > 65535:
             self.fail(f"{value!r} is not HOST:PORT, such as 127.0.0.1:2087", param, ctx)

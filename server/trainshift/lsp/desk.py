@@ -1,6 +1,6 @@
-"""Desk: the programs that are open, and the thread that reads them.
+"""Desk: the open programs, and the thread that checks them.
 
-Every version of a program is judged in three steps: at once (the changed statements, a few milliseconds, on
+Every version of a program is checked in three steps: at once (the changed statements, a few milliseconds, on
 the caller's thread), in full when typing pauses, and then for possible changes. A new version aborts a full
 step in progress, so typing never waits.
 """
@@ -50,20 +50,20 @@ _SHORT = 12_000
 
 
 class Superseded(BaseException):
-    """Something more urgent than the present step has arrived."""
+    """Something more urgent than the current step has arrived."""
 
 
 class Outdated(Exception):
-    """A newer version has come, or the program was closed, before the answer to a question was ready."""
+    """A newer version has arrived, or the program was closed, before the answer to a question was ready."""
 
 
 @dataclass(frozen=True)
 class State:
     """The results about one version of a program.
 
-    `outline` is that of the last version that could be parsed, perhaps an earlier one. `is_full` says that
-    `report` equals that of `trainshift check`. `kept` are the diagnostics of the last version that could be
-    parsed, if this one cannot.
+    `outline` belongs to the last version that could be parsed. With `is_full`, `report` equals that of
+    `trainshift check`. `kept` are the diagnostics of the last version that could be parsed, if this one
+    cannot.
     """
 
     paper: Paper
@@ -84,15 +84,15 @@ class State:
 
     @property
     def has_outline(self) -> bool:
-        """Return whether `outline` belongs to this version, and to the current versions of the other
-        files.
+        """Return whether `outline` belongs to this version, and to the current versions of the
+        other files.
         """
         outline = self.outline
         return outline is not None and outline.paper is self.paper and not outline.whole.is_dated
 
     @property
     def syntax_error(self) -> Diagnostic | None:
-        """Return why the text is not Python, if it is not."""
+        """Return the syntax error of the text; empty if there is none."""
         found = (each for each in self.report.diagnostics if each.code == SYNTAX_ERROR.code)
         return next(found, None)
 
@@ -162,9 +162,9 @@ class OpenProgram:
 
 
 class Desk:
-    """A thread that judges programs; calls `told` there with every new state.
+    """A thread that checks programs; calls `told` there with every new state.
 
-    `prepare` is called there before every step; `look` tells what could be made distributed.
+    `prepare` is called there before every step; `look` computes the possible changes.
     """
 
     def __init__(
@@ -206,7 +206,7 @@ class Desk:
             self._quiet = time.monotonic() + _QUIET
 
     def at_once(self, program: OpenProgram) -> State | None:
-        """Judge the present version by the changed statements; None if the thread judges it at once."""
+        """Check the current version by the changed statements; None if the thread checks it at once."""
         paper, rules, number = program.paper, program.rules, program.round
         weigh = _weigh(_outline(program), paper)
         report = None if program.is_prompt else program.live.at_once(paper.source, rules.settings, weigh)
@@ -223,9 +223,9 @@ class Desk:
     def renew(
         self, program: OpenProgram, rules: Rules | None = None, *, soon: bool = True, checks: bool = True
     ) -> None:
-        """Judge the present version once more: the rules, or other files of its programs, have changed.
+        """Check the current version again: the rules, or other files of its programs, have changed.
 
-        Not `soon` where they may well change again.  Unless it `checks` the findings stay what they are.
+        Not `soon` if they may change again.  Unless it `checks`, the findings stay.
         """
         with self._changed:
             program.round += 1
@@ -250,11 +250,10 @@ class Desk:
     def known(
         self, program: OpenProgram, is_enough: Callable[[State], bool], *, wants_outline: bool = False
     ) -> Future[State]:
-        """The state of the present version when it is enough, or nothing more will become known.
+        """A future with the state of the current version, once it is sufficient or final.
 
-        With `wants_outline` that is computed before the full check.
-
-        The future raises Outdated if a newer version comes before that.
+        With `wants_outline`, the outline is computed before the full check. The future raises Outdated if a
+        newer version comes first.
         """
         future: Future[State] = Future()
         with self._changed:
@@ -299,7 +298,7 @@ class Desk:
         return future
 
     def in_background(self, work: Callable[[Callable[[], None]], bool]) -> None:
-        """Do something whenever nothing else is to be done, again and again until it returns False.
+        """Run a task repeatedly while the desk is idle, until it returns False.
 
         It is called with a function that raises when something urgent arrives.
         """
@@ -344,7 +343,7 @@ class Desk:
                 log.exception("a step failed")
 
     def _next(self) -> tuple[Callable[[], None] | None, float | None]:
-        """The most urgent step, or how long to wait for one (None: until something happens)."""
+        """The most urgent step, or the time to wait for one (None: until something happens)."""
         if self._errands:
             return self._errands.popleft(), None
         now = time.monotonic()
@@ -381,7 +380,7 @@ class Desk:
             raise Superseded
 
     def _rest(self, program: OpenProgram) -> None:
-        """Judge a version in full, then compute its possible changes."""
+        """Check a version in full, then compute its possible changes."""
         with self._changed:
             state, number = program.state, program.round
             self._busy = program
@@ -420,10 +419,10 @@ class Desk:
         self._tell(program, replace(state, report=report) if report is not None else state, number)
 
     def _tidy(self) -> None:
-        """Collect garbage, and exempt the rest until the next time.
+        """Collect garbage, and exempt the remaining objects until the next time.
 
-        A collection looks at all that programs are made of, which takes longer than an edit may; so it comes
-        when nobody types, and between two of them only what is new is looked at.
+        A collection examines all objects of programs, which takes longer than an edit may; so it runs when
+        the user does not type, and in between only new objects are examined.
         """
         self._is_untidy = False
         gc.unfreeze()
@@ -436,7 +435,7 @@ class Desk:
             self._told(program, state)
 
     def _keep(self, program: OpenProgram, state: State, number: int) -> bool:
-        """Record a round's results, and answer the waiters; False if a newer version has come."""
+        """Record a round's results, and answer the waiters; return False if a newer version has arrived."""
         with self._changed:
             if program.is_closed or program.paper is not state.paper or program.round != number:
                 return False

@@ -1,7 +1,7 @@
 """Diagnostics for the protocol: findings, and hints at statements that could be distributed.
 
-They are plain dictionaries, since a long file has hundreds and an edit sends all of them anew; every
-other message is made of lsprotocol's classes.
+They are plain dictionaries, because a long file has hundreds and an edit sends all of them again; every other
+message uses lsprotocol's classes.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ _LOUDEST = 1 + Severity.ERROR
 
 
 class Item(dict[str, Any]):
-    """A diagnostic, which knows its own JSON once it has been sent."""
+    """A diagnostic that caches its JSON once it has been sent."""
 
     @cached_property
     def json(self) -> str:
-        """The diagnostic as it goes over the line."""
+        """The diagnostic in its transmitted form."""
         return json.dumps(self, separators=(",", ":"))
 
 
@@ -68,7 +68,7 @@ def items_of(state: State, rules: Rules) -> dict[str, list[Item]]:
 
 
 def place_of(paper: Paper, diagnostic: Diagnostic) -> Span:
-    """The stretch of a program that a diagnostic is about."""
+    """The span of a program that a diagnostic is about."""
     return diagnostic.span if diagnostic.span is not None else diagnostic.region.span(paper.source)
 
 
@@ -83,7 +83,7 @@ def _position(place: Place) -> dict[str, int]:
 
 
 def _is_plain(part: Part, diagnostic: Diagnostic) -> bool:
-    """Return whether all places of a finding are in a document in which a character is a code point."""
+    """Return whether all places of a finding are in documents in which each character is one code point."""
     if not part.positions.is_plain or diagnostic.span is None:
         return False
     return all(not each.path or each.path == path_of(part.uri) for each in diagnostic.related)
@@ -91,7 +91,7 @@ def _is_plain(part: Part, diagnostic: Diagnostic) -> bool:
 
 @lru_cache(2048)
 def _plain_finding(uri: str, diagnostic: Diagnostic) -> Item:
-    """The item of a finding in a plain document, cached, since most stay the same after an edit."""
+    """The item of a finding in a plain document, cached, because most stay the same after an edit."""
     related = [
         {"location": {"uri": uri, "range": _range(each.region)}, "message": each.message}
         for each in diagnostic.related
@@ -189,7 +189,7 @@ def _hint(paper: Paper, part: Part, span: Span, change: Change, docs_url: str) -
 
 
 def _bare_item(where: dict[str, Any], severity: Severity, code: str, message: str, url: str) -> Item:
-    """The fields that every diagnostic has."""
+    """The fields common to all diagnostics."""
     item = Item(
         {
             "range": where,

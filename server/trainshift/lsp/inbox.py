@@ -32,7 +32,7 @@ Event: TypeAlias = dict[str, Any] | Told | None
 
 
 class Inbox:
-    """A queue that any thread may put something into; one takes it out."""
+    """A queue to which any thread may add; one thread removes."""
 
     def __init__(self) -> None:
         self._events: deque[Event] = deque()
@@ -65,7 +65,7 @@ class Inbox:
         return not self._events
 
     def announce(self, call: Callable[[], None]) -> None:
-        """Call `call` for each event that is waiting, and for each later one."""
+        """Call `call` for each waiting event, and for each later one."""
         with self._changed:
             self._call = call
             for _ in self._events:

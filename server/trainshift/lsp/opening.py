@@ -1,8 +1,8 @@
-"""Opening: judge the first document before the message handlers are imported, which takes equally long.
+"""Opening: check the first document before the message handlers are imported, which takes equally long.
 
-An editor starts the server for a document that a person looks at.  What has to be said of it needs the
-engine and the client's settings, but neither pygls nor lsprotocol, which are loaded when it has been said.
-The messages that come meanwhile are handled then.
+An editor starts the server for a document that the user looks at.  Its diagnostics need the engine and the
+client's settings, but neither pygls nor lsprotocol, which are loaded afterwards. Messages that arrive
+meanwhile are handled then.
 """
 
 from __future__ import annotations
@@ -129,13 +129,13 @@ class Opening:
         return True
 
     def program(self, uri: str, paper: Paper) -> OpenProgram | None:
-        """The first document, which the desk has already; None if this is another."""
+        """The first document, which the desk has already; None if this is another one."""
         first, self._first = self._first, None
         return first if first is not None and first.uri == uri and first.paper == paper else None
 
 
 def is_answer(event: Event) -> bool:
-    """Return whether an event is the client's late answer about its settings, which only the opening
-    handles.
+    """Return whether an event is the client's late answer about its settings, which only the
+    opening handles.
     """
     return isinstance(event, dict) and event.get("id") == _ASKED and "method" not in event

@@ -1,7 +1,7 @@
 """Options: the editor's settings, and their combination with a project's settings file.
 
-The project's file decides, key by key, so that everybody who works on it and `trainshift check` see the
-same findings; the editor decides what the file leaves open, and what only an editor shows.
+The project's file takes precedence, key by key, so that everybody who works on it and `trainshift check` see
+the same findings; the editor's settings apply to the other keys, and to features of editors.
 """
 
 from __future__ import annotations
@@ -41,12 +41,11 @@ _CHECKER = frozenset(
 class Options:
     """The section `trainshift` of an editor's settings.
 
-    `enable`: whether anything is reported.  `hints`: whether statements that could be made distributed
-    are marked.  `code_lens`: whether training loops are.  `static_hints`: whether the `if`s and loops of
-    Paddle's static functions are.  `ignore_versions`: whether a script is converted
-    for a TensorFlow that Horovod does not work with.  `syntax_errors`: whether errors of syntax are reported
-    where no setting of their severity says so.  `settings`: what is checked.  `python`: the one that scripts
-    run on, which the editor has selected; "" for the active environment's.
+    `enable`: report anything at all.  `hints`: mark statements that could be distributed.  `code_lens`: mark
+    training loops.  `static_hints`: mark the `if`s and loops of Paddle's static functions.
+    `ignore_versions`: convert a script even for a TensorFlow that Horovod does not work with.
+    `syntax_errors`: report syntax errors unless their severity is set.  `settings`: the settings of checks.
+    `python`: the Python that the editor has selected for scripts; "" for the active environment's.
     """
 
     enable: bool = True
@@ -62,7 +61,7 @@ class Options:
 class Chosen:
     """The editor's options for the files of a folder, with lower priority than a project's settings.
 
-    Patterns are relative to the directory of those that chose them.
+    Patterns are relative to the directory of their settings.
     """
 
     def __init__(self, options: Options, folder: str, project: Configuration | None) -> None:
@@ -122,9 +121,9 @@ def _kebab(key: str) -> str:
 
 @dataclass(frozen=True)
 class Rules:
-    """The settings by which a program is judged.
+    """The settings with which a program is checked.
 
-    `files` is the same as long as no file that holds settings or requirements has changed.
+    `files` stays the same until a file with settings or requirements changes.
     """
 
     settings: Settings = field(default_factory=Settings)
@@ -140,7 +139,7 @@ class Rules:
 
     @property
     def choices(self) -> Choices:
-        """The options of a conversion, from a person or from the project."""
+        """The options of a conversion, from the user or the project."""
         from trainshift.engine.versions.runtime import settled
 
         return settled(self.settings.choices, self.runtime())

@@ -15,9 +15,9 @@ from trainshift.python.source.source import Span
 class Outline:
     """The possible changes in a document, as a part of its `whole` program.
 
-    `starts` are the files that start its programs, as far as somebody has looked for them; it is converted
-    with the first one whose program trains.  Spans are the document's own, changes those of the whole.  What
-    is withheld has its rule and its reason, and `outcomes` are what the conversion does in the document.
+    `starts` are the known start files of its programs; it is converted with the first one whose program
+    trains.  Spans are the document's own, changes those of the whole.  Withheld changes have their rule and
+    their reason, and `outcomes` are the effects of the conversion in the document.
     """
 
     paper: Paper
@@ -31,7 +31,7 @@ class Outline:
 
 
 def outline_of(paper: Paper, path: str, starts: tuple[str, ...], whole: Whole) -> Outline:
-    """The outline of the document at `path`, "" for none, which is a part of a program."""
+    """The outline of the document at `path` ("" for none), as a part of a program."""
     return Outline(
         paper,
         path,

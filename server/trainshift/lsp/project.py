@@ -41,7 +41,7 @@ _MANY = 50
 
 
 class Turn(Enum):
-    """The change of a file: none, new text, created or deleted."""
+    """The kind of a file's change: none, new text, created or deleted."""
 
     NONE = 0
     EDITED = 1
@@ -70,7 +70,7 @@ class Project:
     # Folders and settings
 
     def set_folders(self, uris: Iterable[str]) -> None:
-        """The workspace consists of these folders."""
+        """Set the folders of the workspace."""
         self.folders = list(dict.fromkeys(uris))
 
     def set_defaults(self, section: object) -> None:
@@ -103,13 +103,13 @@ class Project:
             self.problem(problem)
 
     def forget_settings(self) -> None:
-        """Files of settings, or of requirements, have changed."""
+        """Forget the settings and requirements, whose files have changed."""
         self._configurations = Configurations()
         self._declarations = None
         self._wholes = None  # They were made with the previous choices.
 
     def rules_of(self, path: str) -> Rules:
-        """The settings by which the file at `path` is judged ("" for a document without a file)."""
+        """The settings for checking the file at `path` ("" for a document without a file)."""
         folder, options = self._folder_of(path), self._options_of(path)
         project: Configuration | None = None
         if path:
@@ -167,7 +167,7 @@ class Project:
     # Files
 
     def program(self, uri: str, paper: Paper) -> OpenProgram:
-        """A program that is opened; its imports are followed if it is a file."""
+        """An opened program; its imports are followed if it is a file."""
         path = path_of(uri)
         live = Live(path, self.files if path and not paper.is_notebook else None, is_open=True)
         return OpenProgram(uri, paper, live, self.rules_of(path))
@@ -223,7 +223,7 @@ class Project:
         return self._known_wholes().outline(program, paper, pause)
 
     def starts(self, paths: Iterable[str], pause: Callable[[], None]) -> dict[str, tuple[str, ...]]:
-        """The files that start the programs which files belong to (on the thread that reads files)."""
+        """The start files of the programs that contain some files (on the thread that reads files)."""
         return {path: self._known_wholes().starts(path, pause) for path in paths}
 
     def _known_wholes(self) -> Wholes:
@@ -263,7 +263,7 @@ class Scanned:
 
 
 class Scan:
-    """Check the files of folders, one a step; unchanged files are not read again."""
+    """A check of the files of folders, one per step; unchanged files are not read again."""
 
     def __init__(self, project: Project, folders: list[str], encoding: str) -> None:
         self._project = project

@@ -1,7 +1,7 @@
 """The server: maps messages to handlers.
 
-Handlers run on the loop's thread and only take down what is new; the desk's thread judges, and its
-answers come back through the loop.
+Handlers run on the loop's thread and only record changes; the desk's thread checks, and its answers come back
+through the loop.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ class Server:
         task.add_done_callback(self._tasks.discard)
 
     def run(self) -> int:
-        """Handle messages until there are no more; returns the exit status."""
+        """Handle messages until there are no more; return the exit status."""
         loop = self.loop
         asyncio.set_event_loop(loop)
 
@@ -146,7 +146,7 @@ class Server:
             self._judge_fresh()
 
     def _traced(self, params: types.SetTraceParams) -> None:
-        """The client wants to know more, or no more than usual."""
+        """Follow the client's change of the trace level."""
         traces = params.value != types.TraceValue.Off
         logging.getLogger("trainshift").setLevel(logging.INFO if traces else logging.NOTSET)
 
@@ -157,7 +157,7 @@ class Server:
     # Settings
 
     async def _configure(self) -> None:
-        """Request the client's settings, for every folder and for files outside of them."""
+        """Request the client's settings, for every folder and for files outside them."""
         await self._ask_for_settings()
         self.session.configured.set()
         self._reconsider()
@@ -238,7 +238,7 @@ class Server:
         self._touch(program, paper_of(part.changed(document.version, changes)))
 
     def _touch(self, program: OpenProgram, paper: Paper) -> None:
-        """A new version; it is judged at once when all messages that are here have been handled."""
+        """Record a new version, which is checked at once when all waiting messages have been handled."""
         self._text_changed(program, paper)
         self.desk.touch(program, paper)
         self._fresh[program.uri] = program
@@ -270,7 +270,7 @@ class Server:
             self.session.file_changed(path_of(params.text_document.uri), is_edit=True)
 
     def _text_changed(self, program: OpenProgram, paper: Paper | None = None) -> None:
-        """Other programs may import from this one."""
+        """Re-check other programs that may import this one."""
         path, paper = path_of(program.uri), paper or program.paper
         if path and not paper.is_notebook:
             self.session.renew_users(path, self.project.opened(path, paper.text), soon=False)
@@ -360,7 +360,7 @@ class Server:
 
 
 def _end_with(parent: int) -> None:
-    """End when the client's process has gone without saying so, whatever the loop is at."""
+    """End when the client's process has disappeared, whatever the loop is doing."""
     while True:
         time.sleep(_WATCH)
         try:
@@ -373,7 +373,7 @@ def _end_with(parent: int) -> None:
 
 
 def _function(method: Callable[..., Any]) -> Callable[..., Any]:
-    """A bound method as a function, on which pygls can leave its marks."""
+    """A bound method as a function, to which pygls can attach its attributes."""
     if asyncio.iscoroutinefunction(method):
 
         async def call_async(*params: Any) -> Any:

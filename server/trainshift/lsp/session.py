@@ -45,7 +45,7 @@ class Session:
         self._is_surveying = False
 
     def program_of(self, uri: str) -> OpenProgram | None:
-        """The program that a document is, or is a cell of."""
+        """The program of a document, or of a notebook's cell."""
         return self.programs.get(uri) or self.cells.get(uri)
 
     async def known(
@@ -74,11 +74,11 @@ class Session:
     # Relations between documents
 
     def file_changed(self, path: str, *, is_edit: bool) -> None:
-        """A file has changed on the disk; it was there before, and still is, if `is_edit`."""
+        """Handle the change of a file on the disk; with `is_edit`, it existed before and still does."""
         self.renew_users(path, self.project.changed(path, is_edit=is_edit), soon=True)
 
     def renew_users(self, path: str, turn: Turn, *, soon: bool) -> None:
-        """Judge again the programs that read a file, or that may import one created or deleted."""
+        """Re-check the programs that read a file, or that may import one created or deleted."""
         if turn is Turn.NONE:
             return
         for other in self.programs.values():
@@ -132,7 +132,7 @@ class Session:
                     self.desk.renew(program, checks=False)
 
     async def surveyed(self, program: OpenProgram) -> None:
-        """Wait until it is known which programs a document belongs to, as files are now; raises Outdated."""
+        """Wait until the programs of a document are known for the current files; raises Outdated."""
         path, number = path_of(program.uri), self.project.number_of_changes
         if path and not program.paper.is_notebook and program.surveyed != number:
             work = functools.partial(self.project.starts, [path], lambda: None)

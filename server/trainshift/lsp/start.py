@@ -1,7 +1,8 @@
 """Start: answer `initialize` at once, then import the handlers of everything else.
 
-Loading pygls, lsprotocol and the engine takes a while, in which an editor would wait.  What the server
-can do is known without them, so nothing is imported on top of this file that is not needed for it.
+Loading pygls, lsprotocol and the engine takes a while, during which an editor would wait.  The server's
+capabilities are known without them, so the top of this file imports only modules that are needed to announce
+them.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ class _Nowhere:
         """Drop some bytes."""
 
     def close(self) -> None:
-        """Nothing to close."""
+        """Do nothing: there is nothing to close."""
 
 
 def may_serve(arguments: Sequence[str]) -> bool:
@@ -41,7 +42,7 @@ def may_serve(arguments: Sequence[str]) -> bool:
 def serve_stdio() -> int:
     """Serve one client on standard input and output; returns the exit status, or ends with it.
 
-    Standard output belongs to the protocol: whatever else is printed goes to standard error.
+    Standard output belongs to the protocol: other output goes to standard error.
     """
     output = os.dup(sys.stdout.fileno())
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
@@ -91,7 +92,7 @@ def _serve(reader: Reader, writer: Writer) -> int:
 
 
 def _leave(status: int) -> NoReturn:
-    """End the process at once: the desk's thread may be in native code, which Python ends by an abort."""
+    """End the process at once, because the desk's thread may be in native code, which would abort on exit."""
     import logging
 
     logging.shutdown()

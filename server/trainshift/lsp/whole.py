@@ -1,4 +1,4 @@
-"""Whole: one program as it was at one moment, analysed once for all documents of it that are open."""
+"""Whole: one program as of one moment, analysed once for all of its open documents."""
 
 from __future__ import annotations
 
@@ -44,14 +44,13 @@ class Place:
 
 @dataclass(eq=False)
 class Whole:
-    """The possible changes in one program, by file path; the first is the started one.
+    """The possible changes in one program, by file path; the start file comes first.
 
-    `analysis` is None where there is none, and once one of the files has changed: `is_dated` tells that.
-    `obstacle` is what a conversion comes to where there is nothing to change; then `changes` is empty.
-    `changing` are the files that a conversion changes, if need be one that ignores what versions are asked
-    for.  `paths` are all files that were looked into.
-    `loops` are the headers of training loops, or the calls that train, with what each is called.
-    `outcomes` tell the effects of findings, `written_for` for which Keras a conversion is written, and why.
+    `analysis` is None if there is none, or if one of the files has changed (`is_dated`). `obstacle` is the
+    outcome of a conversion with nothing to change; then `changes` is empty. `changing` are the files that a
+    conversion changes, if necessary one that ignores the required versions.  `paths` are all files that were
+    read. `loops` are the headers of training loops, or the calls that train, with their names. `outcomes` are
+    the effects of findings, `written_for` is the target Keras of a conversion, with the reason.
     """
 
     sources: dict[str, Source]
@@ -78,7 +77,7 @@ class Whole:
         return self.obstacle is None or self.obstacle.status is not Status.NOTHING_FOUND
 
     def name_of(self, path: str) -> str:
-        """The name of a file in messages: its path from the started file's directory."""
+        """The name of a file in messages: its path relative to the start file's directory."""
         return posixpath.relpath(path, posixpath.dirname(self.start)) if path else "the script"
 
     def retire(self) -> list[Program]:

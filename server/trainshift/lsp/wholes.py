@@ -1,6 +1,6 @@
-"""Wholes: the programs that open documents belong to, each analysed once until one of its files changes.
+"""Wholes: the programs of open documents, each analysed once until one of its files changes.
 
-All of this is done on the desk's thread.
+All of this runs on the desk's thread.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Wholes:
         self._programs: Programs | None = None
 
     def forget(self, path: str, *, is_edit: bool) -> None:
-        """A file has changed, or is new or gone unless that `is_edit`."""
+        """Forget results about a file: with `is_edit` it was edited, otherwise created or deleted."""
         self._programs = None
         for start, whole in list(self._kept.items()):
             # A file that imports a file of a program may start another program, whose needs count as well.
@@ -45,7 +45,7 @@ class Wholes:
                 del self._claims[asked]
 
     def keep(self, opened: Collection[str]) -> None:
-        """Forget the programs none of whose files is open."""
+        """Forget the programs without an open file."""
         for start, whole in list(self._kept.items()):
             if whole.sources.keys().isdisjoint(opened):
                 del self._kept[start]
@@ -116,7 +116,7 @@ class Wholes:
         return whole
 
     def _claims_of(self, pause: Callable[[], None], start: str, *, is_whole: bool) -> Claims | None:
-        """The claims of another program on files that it shares with one."""
+        """The claims of another program on files that it shares with this one."""
         known = self._claims.get((start, is_whole))
         if known is None:
             with self._files.noting() as noted:

@@ -36,7 +36,7 @@ def badge(result: dict[str, Any]) -> str:
 
 
 def line(result: dict[str, Any], picture: str, page: str = "") -> str:
-    """The line for a README that shows a badge, which leads to the page if there is one."""
+    """The README line that shows a badge, with a link to the page if there is one."""
     shown = f"![Trainshift: {headline(result)}]({picture})"
     return f"[{shown}]({page})" if page else shown
 

@@ -1,4 +1,4 @@
-"""Horovod's launcher, which starts ranks on other hosts, and where Horovod was built without Gloo."""
+"""Horovod's launcher, which starts ranks on other hosts, or if Horovod was built without Gloo."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def take_leave(launcher: Started) -> None:
 def tell_launcher(log: Path, directories: Sequence[Path]) -> None:
     """Copy the launcher's output into the log of each rank that recorded nothing.
 
-    Raises Unfit where it has started none: then that is all there is to say.
+    Raises Unfit if it started no rank: then its output is the only information.
     """
     records = [directory / "record" for directory in directories]
     if not any((record / "stdout.txt").exists() for record in records):

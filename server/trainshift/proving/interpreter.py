@@ -107,7 +107,7 @@ class Interpreter:
 
     @property
     def doubt(self) -> str:
-        """A doubt about the versions; empty if Horovod was tried with them."""
+        """A doubt about the versions; empty if they were tested with Horovod."""
         if release(self.tensorflow) <= LINES[-1].last:
             return ""
         return f"{self.path} has TensorFlow {self.tensorflow}; Horovod was tested with {_SUPPORTED}."
@@ -129,8 +129,8 @@ def _horovod(path: str, tensorflow: str) -> str:
 
 
 def find(named: str) -> Interpreter:
-    """The named interpreter, or the first that has everything; raises Unfit, with the commands to install
-    it.
+    """Return the named interpreter, or the first that has everything; raises Unfit with the commands to
+    install it.
     """
     candidates = [named] if named else [*dict.fromkeys(_candidates())]
     found = [ask(each) for each in candidates]
@@ -142,7 +142,7 @@ def find(named: str) -> Interpreter:
 
 
 def _candidates() -> Iterator[str]:
-    """The Pythons that a person may mean: the active one's, then our own."""
+    """The Pythons that the user may mean: the active one's, then Trainshift's own."""
     for name in ("python", "python3"):
         path = shutil.which(name)
         if path:

@@ -1,7 +1,7 @@
 """Handle Ctrl-C, lost connections and a plain `kill` at any moment, once all processes can be ended.
 
-An exception that comes out of nowhere would also come out of what ends processes and removes files.  So it
-comes only within windows, where a proof waits or computes; between them it is put off to the next.
+An exception at any moment could also interrupt the clean-up of processes and files.  So it is raised only
+within windows, where a proof waits or computes; between them it is delayed to the next.
 """
 
 from __future__ import annotations

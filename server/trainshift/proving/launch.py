@@ -1,4 +1,4 @@
-"""Starts observed processes, waits for them, and ends them with all that they started."""
+"""Start observed processes, wait for them, and end them with all of their children."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ class Started(Protocol):
         """Its number."""
 
     def poll(self) -> int | None:
-        """Its exit status, negative if a signal ended it; None while it runs."""
+        """The exit status, negative if a signal ended it; None while it runs."""
 
 
 def bootstrap(module: str) -> str:
-    """The code for `python -c` that runs `main` of one of our modules beside the Python's own packages."""
+    """The code for `python -c` that runs `main` of one of our modules next to the Python's own packages."""
     return (
         "import sys, types, importlib; ours = types.ModuleType('trainshift'); "
         f"ours.__path__ = [{str(PACKAGE)!r}]; sys.modules['trainshift'] = ours; "

@@ -16,7 +16,7 @@ def machine(gpus: int) -> str:
 
 
 def _model() -> str:
-    """The name of the processor; "" if the system does not tell it."""
+    """The name of the processor; "" if the system does not report it."""
     try:
         lines = _PROCESSORS.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:

@@ -1,4 +1,4 @@
-"""One page about a proof, to be kept and sent: claims, plots and a timeline, without network or script."""
+"""A page about a proof, to keep and send: claims, plots and a timeline, without network or script."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def claim(each: dict[str, Any]) -> str:
 
 
 def plots(result: dict[str, Any]) -> list[str]:
-    """All plots; one without data says so."""
+    """All plots; one without data shows that it has none."""
     apart = result["differences"]
     is_apart = any(apart[1:])
     rates, losses = by_step(result, "rates"), by_step(result, "losses")
@@ -117,9 +117,9 @@ def plots(result: dict[str, Any]) -> list[str]:
 
 
 def by_step(result: dict[str, Any], what: str) -> list[Series]:
-    """The numbers of each process; those that have the same are one line.
+    """The numbers of each process; processes with equal numbers share a line.
 
-    One process takes more steps than each rank: as many are shown as the ranks took.
+    A single process takes more steps than each rank: only as many as the ranks took are shown.
     """
     count, found = result["steps"], dict[tuple[float | None, ...], list[int]]()
     for number, run in enumerate(result["runs"]):
@@ -144,14 +144,14 @@ def called(runs: Sequence[dict[str, Any]]) -> str:
 
 
 def compared(apart: Numbers, is_apart: bool) -> list[str]:
-    """Return how a difference of weights is to be read."""
+    """An explanation of a difference of weights."""
     if is_apart:
         return ["The scale is logarithmic."]
     return ["Equal from the second step on." if apart[:1] != [0] else "Equal after every step."]
 
 
 def broken(series: Sequence[Series]) -> list[str]:
-    """The first steps at which a series is no longer a number."""
+    """The first steps at which a series is not a number."""
     found: dict[str, list[str]] = {}
     for name, values, _ in series:
         if None in values:

@@ -1,7 +1,7 @@
 """Plots of numbers by step as drawings for a page: lines with axes, bars, and a timeline.
 
-Colours are classes (s0, s1, ...) that the page's style knows for light and dark.  What is read stands beside
-the drawing as text of the page wherever it can, so that it keeps its size when the drawing is narrow.
+Colours are classes (s0, s1, ...) that the page's style defines for light and dark.  Labels are text of the
+page wherever possible, so that they keep their size when the drawing is narrow.
 """
 
 from __future__ import annotations
@@ -64,14 +64,14 @@ def of(colour: int) -> str:
 
 
 def pieces(values: Numbers) -> Iterator[list[tuple[int, float]]]:
-    """Yield the parts of a line, by step: it has a gap where there is no number."""
+    """Yield the parts of a line, by step, with gaps at missing numbers."""
     for known, piece in groupby(enumerate(values, 1), lambda each: each[1] is not None):
         if known:
             yield [(step, value) for step, value in piece if value is not None]
 
 
 def ticks_of(longest: int) -> list[int]:
-    """The steps that an axis names: the first, the last, and round ones that have room between them."""
+    """The steps to label on an axis: the first, the last, and round ones with enough space."""
     width = next(
         each * 10**power for power in range(12) for each in (1, 2, 5) if each * 10**power * 5 >= longest
     )
@@ -108,7 +108,7 @@ def evenly(known: Sequence[float], from_zero: bool) -> Scale:
 
 
 def logarithms(known: Sequence[float], _: bool) -> Scale:
-    """A logarithmic axis; values that are not positive stand at its lower end."""
+    """A logarithmic axis, with values that are not positive at its lower end."""
     positive = [value for value in known if value > 0] or [1.0]
     zero = min(known) <= 0
     first = floor(log10(min(positive)) + 1e-9) - zero
@@ -128,7 +128,7 @@ def named(value: float) -> str:
 
 
 def bars(values: Sequence[tuple[str, float]]) -> str:
-    """Bars with their numbers; empty where all are 0."""
+    """Bars with their numbers; empty if all are 0."""
     most = max((value for _, value in values), default=0.0)
     rows = (
         f"<span>{escape(name)}</span>"

@@ -1,6 +1,6 @@
 """Scratch copies of a project: code is copied, data are linked, and no link back is writable.
 
-What the process writes through a link is kept off by `observed.links`; `changed` tells what got through.
+`observed.links` prevents writes through links; `changed` finds those that got through.
 """
 
 from __future__ import annotations
@@ -38,9 +38,8 @@ LARGEST_CODE = 16 * 1024 * 1024
 class Project:
     """A program to run: its folder, its start file, and its arguments.
 
-    `top` holds all of its files, `here` is the folder that it is started from; `command` follows
-    `python` there. `texts` are the contents of files that are not those of the disk, by their paths
-    below `top`.
+    `top` contains all of its files, `here` is the folder in which it starts; `command` follows `python`
+    there. `texts` are the contents of files that differ from the disk, by path below `top`.
     """
 
     top: str
@@ -50,7 +49,7 @@ class Project:
 
     @property
     def start(self) -> str:
-        """The folder that it is started from, in a copy."""
+        """The folder of a copy in which the program starts."""
         return (
             os.path.normpath(os.path.join("work", os.path.relpath(self.here, self.top)))
             if self.is_inside
@@ -76,7 +75,7 @@ class Project:
 def as_module(path: str, text: str) -> tuple[str, str] | None:
     """The folder and the name for running a script by `python -m`; None if it is run by its path.
 
-    Only a script of a package that imports from it needs that.
+    Only a script that imports from its own package needs that.
     """
     folder, name = os.path.split(os.path.splitext(path)[0])
     names = [name]
@@ -88,7 +87,7 @@ def as_module(path: str, text: str) -> tuple[str, str] | None:
 
 
 def top_of(here: str, files: Sequence[str]) -> str:
-    """The folder to copy for a program of some files that is started from `here`, all absolute."""
+    """The folder to copy for a program of some files that starts in `here`, all absolute."""
     folders = [os.path.dirname(each) for each in files]
     inside = os.path.commonpath([here, *folders]) == here
     top = here if inside else os.path.commonpath(folders)
@@ -97,7 +96,7 @@ def top_of(here: str, files: Sequence[str]) -> str:
 
 
 def own_line(before: Project, after: Project, path: str, line: int) -> int:
-    """The line of the person's file that is this one of the program on the ranks; 0 for one that is new."""
+    """The line of the user's file for a line of the program on the ranks; 0 for a new line."""
     text = after.texts.get(path)
     if text is None or before == after:
         return line
@@ -114,7 +113,7 @@ def own_line(before: Project, after: Project, path: str, line: int) -> int:
 
 
 class Copier:
-    """Make copies; `taboo` is a folder that does not belong to the project."""
+    """Copies projects; `taboo` is a folder that does not belong to the project."""
 
     def __init__(self, project: Project, taboo: str) -> None:
         self.project = project
@@ -142,7 +141,7 @@ class Copier:
         return given
 
     def fill(self, folder: str, place: Path, name: str, given: dict[str, str]) -> None:
-        """Put all of a folder into a place of the same content."""
+        """Copy a folder's contents to a place."""
         try:
             entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
         except OSError:
@@ -172,7 +171,7 @@ class Copier:
                 self.fill(entry.path, path, f"{name}/{entry.name}", given)
 
     def put(self, source: str, path: Path, name: str, given: dict[str, str]) -> None:
-        """Copy a file, or link one that is large."""
+        """Copy a file, or link a large one."""
         info = os.stat(source)
         if not stat.S_ISREG(info.st_mode):
             return
@@ -197,7 +196,7 @@ class Copier:
             self.linked[source] = (info.st_mtime_ns, info.st_size)
 
     def changed(self) -> list[str]:
-        """The person's own files that have another content than they had."""
+        """The user's files whose content has changed."""
         found = []
         for path, before in self.linked.items():
             try:

@@ -1,8 +1,7 @@
 """Prove a program: run it on one process and on several, and have the observations judged (spec.md 10).
 
-There are three runs: the original; the ranks, with seeds that differ, which weights may not come apart
-by; and the ranks with the script's own seeds, which often decide what the data are.  All of them end
-after so many steps.
+There are three runs: the original; the ranks with different seeds, which must not make weights diverge; and
+the ranks with the script's own seeds, which often decide the data.  All of them end after a number of steps.
 """
 
 from __future__ import annotations
@@ -56,9 +55,9 @@ Tell = Callable[[str, int, int, int], None]
 class Request:
     """A request for a proof, with its options.
 
-    `before` is the program on one process, `after` the one that is run on `ranks`; the same where it is
-    distributed already.  `steps` is 0 where they run to their end.  `limit` is how many seconds may pass
-    without a step.  `variables` are those of the environment that the program is to be run with.
+    `before` is the program on one process, `after` the one on `ranks`; they are equal if it is already
+    distributed.  `steps` is 0 to run to the end.  `limit` is the number of seconds allowed without a step.
+    `variables` is the environment of the program.
     """
 
     before: Project
@@ -134,8 +133,8 @@ def prove(request: Request, tell: Tell, start: Start = fresh) -> dict[str, Any]:
 
 
 def has_failed(original: Run) -> bool:
-    """Return whether one process ended badly before it was stopped, so that there is nothing to compare
-    with.
+    """Return whether one process ended badly before it was stopped, so that there is nothing to
+    compare with.
     """
     record = original.directories[0] / "record" / "record.json"
     is_stopped = record.exists() and Record.load(record).stopped
@@ -152,7 +151,7 @@ def check_space(folder: Path) -> None:
 
 
 def judged(request: Request, folder: Path) -> dict[str, Any]:
-    """Run the judge, which needs NumPy and so runs in the user's Python."""
+    """Run the judge in the user's Python, because it needs NumPy."""
     done = subprocess.run(
         [request.interpreter.path, "-c", bootstrap("trainshift.proving.judging.main"), str(folder)],
         stdin=subprocess.DEVNULL,
@@ -267,7 +266,7 @@ def started(
 
 
 class Watch:
-    """Sees the processes of one run through to their end."""
+    """Watches the processes of one run until they end."""
 
     def __init__(self, directories: Sequence[Path], processes: Sequence[Started], limit: float) -> None:
         self.files = [directory / "record" / "progress" for directory in directories]
@@ -309,7 +308,7 @@ class Watch:
 
 
 def progress(file: Path) -> int:
-    """The step that a process is at."""
+    """The current step of a process."""
     try:
         return int(file.read_bytes() or b"0")
     except (OSError, ValueError):
@@ -326,7 +325,7 @@ def waiting(files: Sequence[Path]) -> set[str]:
 
 
 def processor_time(leader: int, besides: Collection[str]) -> float:
-    """The seconds that the processes of a session computed, besides some threads; a clock's elsewhere."""
+    """The processor time of a session's processes in seconds, without some threads; elsewhere the clock's."""
     if not os.path.isdir("/proc/self/task"):
         return time.monotonic()
     ticks = 0
@@ -350,7 +349,7 @@ def end_strays(folder: Path) -> None:
 
 
 def marked(variable: str) -> list[int]:
-    """The processes, none older than this one, whose environment has a variable that begins so."""
+    """The processes, none older than this one, that have a variable with this prefix in their environment."""
     found = []
     since = started_at("self")
     for name in os.listdir("/proc") if os.path.isdir("/proc") else ():
@@ -370,7 +369,7 @@ def started_at(process: str) -> int:
 
 
 def surroundings(request: Request) -> dict[str, str]:
-    """The environment of all processes: the user's own, without windows and bytecode, with crash reports."""
+    """The environment of all processes: the user's, without windows and bytecode, with crash reports."""
     home = os.path.expanduser("~")
     own = {
         name: value
@@ -396,7 +395,7 @@ def surroundings(request: Request) -> dict[str, str]:
 
 @contextmanager
 def scratch(keep: str) -> Iterator[Path]:
-    """A folder for all that is written; it is removed, unless it is to be kept."""
+    """A folder for all output, which is removed unless it is to be kept."""
     if keep:
         path = Path(keep).absolute()
         path.mkdir(parents=True, exist_ok=True)
@@ -414,13 +413,13 @@ def scratch(keep: str) -> Iterator[Path]:
 
 
 def make_writable(remove: Callable[[str], None], path: str, _: object) -> None:
-    """Try once more to remove something that the script has protected."""
+    """Retry to remove something that the script has protected."""
     with suppress(OSError):
         os.chmod(os.path.dirname(path), 0o700)
         remove(path)
 
 
 def gpus_here() -> int:
-    """Return how many GPUs of NVIDIA's this machine has."""
+    """The number of NVIDIA GPUs in this machine."""
     folder = Path("/proc/driver/nvidia/gpus")
     return sum(1 for _ in folder.iterdir()) if folder.is_dir() and sys.platform == "linux" else 0

@@ -1,6 +1,6 @@
 """The style of the page of a proof, light and dark.
 
-What shows the page may set the colours anew: they are variables.
+A viewer of the page may override the colours: they are variables.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ def verdict(result: dict[str, Any]) -> str:
 
 
 def count(result: dict[str, Any]) -> str:
-    """Return how many claims hold, and how many do not; for a proof that holds, first the claims not seen."""
+    """The numbers of claims that hold and that do not; for a proof that holds, first the claims not seen."""
     unseen = [
         UNSEEN[each["id"]]
         for each in result["claims"]

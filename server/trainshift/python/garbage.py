@@ -12,11 +12,10 @@ _MANY = 400_000
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """Keep the collector from searching until this ends.
+    """Turn the garbage collector off inside the block.
 
-    Facts refer to each other and live until the end all together, so that each search would look at all of
-    them and find nothing.  Where it is kept from that already, it is left so: another thread may be about to
-    end that.
+    Facts refer to each other and all live until the end, so each collection would examine all of them and
+    find nothing.  If the collector is already off, it stays off: another thread may be responsible for it.
     """
     if not gc.isenabled():
         yield

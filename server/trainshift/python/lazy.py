@@ -1,7 +1,7 @@
 """Lazy: a property that is computed on first use.
 
-That of functools has a lock up to Python 3.11, one for all instances of a class: while one thread computes
-a property of one program, another could not ask the same of another program.
+Up to Python 3.11, the property of functools has one lock for all instances of a class: while one thread
+computes a property of one program, another thread would have to wait with a different program.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 class cached_property(Generic[T]):
-    """A property whose value is kept with its instance, as functools' is."""
+    """A property whose value is stored in its instance, like that of functools."""
 
     def __init__(self, work_out: Callable[[Any], T]) -> None:
         self._work_out = work_out

@@ -1,4 +1,4 @@
-"""Check: runs the checker over the inputs, on several processes when there are many, results in order."""
+"""Run the checker over the inputs, on several processes if there are many, with results in order."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class CheckRequest:
 
 @dataclass(frozen=True)
 class Job:
-    """One file to check, with its settings: all that a process needs to know.
+    """One file to check, with its settings: everything that a process needs.
 
     `name` is the name in reports, relative to which imports are resolved. `under` is the key of the settings
     if the verdict is to be kept.

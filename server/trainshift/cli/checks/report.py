@@ -85,17 +85,17 @@ class FileCheck:
         return not (self.diagnostics or self.error or self.diffs or self.nothing or self.applied)
 
     def exit_status(self, fail_on: Severity | None) -> int:
-        """2: not checked, or not wholly; 1: a finding at or above `fail_on`; else 0."""
+        """Return 2 for a file that was not (fully) checked, 1 for a finding at or above `fail_on`, else 0."""
         if self.error or any(each.is_error_of_ours for each in self.diagnostics):
             return 2
         return int(fail_on is not None and any(each.severity >= fail_on for each in self.diagnostics))
 
 
 class CheckReporter(Protocol):
-    """Takes the files one by one, and closes the report."""
+    """Takes the files one by one, and finishes the report."""
 
     def file(self, result: FileCheck) -> None:
-        """One more file."""
+        """Add a file to the report."""
 
     def finish(self, *, interrupted: bool = False) -> None:
         """No more files."""
@@ -116,7 +116,7 @@ class Totals:
     applied: Counter[str] = field(default_factory=Counter)
 
     def add(self, result: FileCheck) -> None:
-        """Count one more file."""
+        """Add a file to the totals."""
         self.files += not result.nothing
         self.errors += bool(result.error)
         self.with_findings += bool(result.diagnostics)
@@ -180,7 +180,7 @@ class TextCheckReporter:
         self._forecasts: list[str] = []
 
     def file(self, result: FileCheck) -> None:
-        """Show the findings of a file that are loud enough."""
+        """Show the findings of a file whose severity is high enough."""
         self._totals.add(result)
         if result.forecast:
             self._forecasts.append(result.forecast)
@@ -217,7 +217,7 @@ class TextCheckReporter:
         self._stream.flush()
 
     def finish(self, *, interrupted: bool = False) -> None:
-        """Show the totals, and the possible next steps."""
+        """Show the totals and the next steps."""
         for path, reason in self._nothing if not self._quiet else ():
             self._errors.line((visible(path), "bold"), (f": {reason}", ""))
         if self._statistics:
@@ -249,7 +249,7 @@ class TextCheckReporter:
             self._printer.line(("      fix: ", "green"), (visible(each.fix.title), ""))
 
     def _wrapped(self, each: Diagnostic) -> str:
-        """The message; on a terminal with its further lines indented as the source line is."""
+        """Wrap the message; on a terminal, indent further lines like the source line."""
         message = visible(each.message)
         if not self._stream.isatty():
             return message
@@ -412,7 +412,7 @@ class GithubReporter:
         sys.stdout.flush()
 
     def finish(self, *, interrupted: bool = False) -> None:
-        """Nothing more is to be said."""
+        """Add nothing at the end."""
 
     def _write(self, command: str, path: str, region: Region, title: str, message: str) -> None:
         properties = {

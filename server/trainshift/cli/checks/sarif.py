@@ -116,7 +116,7 @@ def _result(path: str, each: Diagnostic, shown: Shown) -> dict[str, object]:
 
 
 def _location(path: str, region: Region, shown: Shown) -> dict[str, object]:
-    """The place in the file; in a notebook that is its JSON, and the cell is named besides."""
+    """The place in the file; for a notebook, the place in its JSON, and the name of the cell."""
     where = {"artifactLocation": {"uri": _uri(path)}, "region": _region(shown.in_file(region))}
     location: dict[str, object] = {"physicalLocation": where}
     if region.cell:
@@ -135,7 +135,9 @@ def _region(region: Region) -> dict[str, int]:
 
 
 def _uri(path: str) -> str:
-    """Relative to the current directory, which code scanning takes for the repository; else absolute."""
+    """A URI relative to the current directory, which code scanning takes for the repository; else
+    absolute.
+    """
     absolute = os.path.abspath(path)
     below = os.path.join(os.getcwd(), "")
     if not absolute.startswith(below):

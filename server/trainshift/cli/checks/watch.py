@@ -37,7 +37,7 @@ def watch(check: Callable[[], int], paths: Sequence[str], exclude: Sequence[str]
 def _files(paths: Sequence[str], exclude: Sequence[str]) -> Iterator[tuple[str, tuple[int, int]]]:
     """Yield the files that a check may read, with a fingerprint of each.
 
-    Those are the scripts that are named, what lies beside them and below them, and the settings above them.
+    These are the named scripts, the files beside and below them, and the settings above them.
     """
     folders = {each if os.path.isdir(each) else os.path.dirname(each) or os.curdir for each in paths}
     found = {each.path for each in collect([*paths, *sorted(folders)], exclude)}

@@ -61,7 +61,7 @@ def doctor(ctx: click.Context, python: str | None, format_: str, write_patch: st
 
 
 def _default() -> str:
-    """The Python of the shell, which a project's environment puts first; else our own."""
+    """The Python of the shell, which a project's environment puts first; else Trainshift's own."""
     import shutil
     import sys
 

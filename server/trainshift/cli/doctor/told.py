@@ -1,4 +1,4 @@
-"""Told: the doctor's report, as text for people and as JSON for programs."""
+"""The doctor's report, as text for people and as JSON for programs."""
 
 from __future__ import annotations
 

@@ -46,9 +46,9 @@ def is_program(result: Conversion) -> bool:
 def changed_files(
     document: Document, after: Document, result: Conversion, sources: Sources
 ) -> list[ChangedFile]:
-    """The files that a conversion changes, the start file first, which is `document`'s, and then `after`'s.
+    """The files that a conversion changes: the start file `document` first, then those of `after`.
 
-    Raises FileProblem where one of them does not hold any more what was converted.
+    Raises FileProblem if one of them has changed since the conversion.
     """
 
     def found() -> Iterator[ChangedFile]:
@@ -119,7 +119,7 @@ def _of(notes: tuple[Note, ...], name: str) -> tuple[Note, ...]:
 
 
 def _excerpt(document: Document, result: Conversion, spot: Spot | None, elsewhere: str) -> str:
-    """The line that a place is on, of the document or of the file elsewhere."""
+    """The line of a place, in the document or in another file."""
     if spot is None:
         return ""
     if not elsewhere:

@@ -23,8 +23,8 @@ from trainshift.host.writing import write_below, write_in_place, write_output, w
 def deliver_text(document: Document, after: Document, result: Conversion, request: Request) -> bool:
     """Write one converted text to its destination; return whether that was done. Raises FileProblem.
 
-    A file that nothing changes is not touched; a filter or -o FILE gets the text anyway, but
-    nothing at all when the script is refused.
+    A file that nothing changes is not touched; a filter or -o FILE gets the text anyway, but no output if the
+    script is refused.
     """
     if result.status is Status.REFUSED or request.mode in (Mode.DIFF, Mode.CHECK):
         return False
@@ -55,7 +55,7 @@ def deliver_program(
     named: Sequence[str],
     files: ParsedFiles,
 ) -> bool:
-    """Put the changed files of a program where the request wants them; whether that was done.
+    """Write the changed files of a program to the requested destination; return whether that was done.
 
     `named` are the files that the user named.  Raises FileProblem, with nothing changed.
     """
@@ -77,7 +77,7 @@ def deliver_program(
 
 
 def _root(program: Sequence[str], files: ParsedFiles) -> str:
-    """The directory that the files of a program lie in: that of the project; without one, their own."""
+    """The directory of a program's files: the project's; without a project, their own."""
     directory = os.path.commonpath([os.path.dirname(each) for each in program])
     above = directory
     while not files.is_root(above):

@@ -21,9 +21,8 @@ _OF_VERSIONS = frozenset({"keras", "tensorflow"})
 
 
 class At(NamedTuple):
-    """The place of a statement: a line of a file of the program, in a notebook of a cell, both from 1.
-
-    Without a file it is the one that the user named.
+    """The place of a statement: a line of a file of the program, or of a cell in a notebook, both from 1.
+    Without a file, it is in the one that the user named.
     """
 
     line: int
@@ -65,7 +64,7 @@ class Request:
 
     @property
     def folder(self) -> str:
-        """The one directory that was named, or that all that was named lies in; "" for a single file."""
+        """The one named directory, or the common directory of all named files; "" for a single file."""
         if len(self.paths) == 1:
             return self.paths[0] if os.path.isdir(self.paths[0]) else ""
         homes = [each if os.path.isdir(each) else os.path.dirname(each) for each in map(absolute, self.paths)]
@@ -73,7 +72,7 @@ class Request:
 
 
 def is_directory(output: str, *, several: bool) -> bool:
-    """Return whether -o names a directory, which need not be there where `several` files may be written."""
+    """Return whether -o names a directory, which need not exist if `several` files may be written."""
     if os.path.isdir(output) or output.endswith(("/", os.sep)):
         return True
     is_file = output == STANDARD_STREAM or output.lower().endswith(_NAMES_OF_FILES) or os.path.exists(output)

@@ -18,8 +18,8 @@ class Sources:
     """The files as the next program of the run finds them.
 
     Those that an earlier one changes count as changed, whether or not they are written: so the result does
-    not depend on that, and the changes that two programs want of a file are told once.  `on_read` is
-    called with each path that is read, `choices_of` tells the choices for what a file starts.
+    not depend on that, and a change that two programs need in a file is reported once.  `on_read` is called
+    with each path that is read, `choices_of` returns the choices for the program that a file starts.
     """
 
     def __init__(
@@ -39,7 +39,9 @@ class Sources:
         return known.text if isinstance(known, SourceFile) else None
 
     def read_ahead(self, path: str, name: str) -> None:
-        """Read the file at an absolute path, so that the report is about the converted text."""
+        """Read the file at an absolute path before the conversion, so that the report shows the converted
+        text.
+        """
         try:
             self._ahead[path] = files.read(name)
         except FileProblem as problem:
@@ -48,7 +50,7 @@ class Sources:
     def known(self, path: str) -> SourceFile | None:
         """The file at an absolute path as it was read ahead, or as an unwritten change left it.
 
-        None where it is still to be read; raises the FileProblem that came of reading it ahead.
+        None if it was not read yet; raises the FileProblem of reading it ahead.
         """
         known = self._changed.get(path) or self._ahead.pop(path, None)
         if isinstance(known, FileProblem):

@@ -20,8 +20,8 @@ class Unit:
     """A unit of work: the program that a file starts, or an input that is not a program.
 
     `path` is the absolute path of the start file, a script or a notebook, "" for what is no program: standard
-    input, what cannot be read.  `modules` are files of it that the user named in its stead.  `reason` says
-    why an input of a walked directory is left alone.
+    input, what cannot be read.  `modules` are its files that the user named instead.  `reason` says why an
+    input of a walked directory is left alone.
     """
 
     item: Input
@@ -33,8 +33,8 @@ class Unit:
 def units(inputs: Sequence[Input], sources: Sources) -> list[Unit]:
     """The units of some inputs, in their order.
 
-    A file that is named stands for the programs that it belongs to.  One of a walked directory stands for
-    itself where it starts a program; else one of those that it belongs to has to be started in the directory.
+    A named file means the programs that contain it.  A file of a walked directory means itself if it starts a
+    program; otherwise a program that contains it must start in the directory.
     """
     programs = Programs(sources.parsed)
     scripts = {item: home(item.path) for item in inputs if is_script(item)}

@@ -1,1 +1,1 @@
-"""The command `static`: writes out Paddle's static functions."""
+"""The command `static`: expands Paddle's static functions."""

@@ -1,4 +1,4 @@
-"""The command `static`: writes out the graph code of Paddle's static functions."""
+"""The command `static`: writes the graph code of Paddle's static functions."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ class _Outcome:
 
 
 def _static(given: _Options) -> int:
-    """Expand every file that is named; returns the exit status."""
+    """Expand every named file; return the exit status."""
     _check_usage(given)
     check_patterns(given.exclude)
     announce_standard_input(given.paths)

@@ -1,7 +1,7 @@
 """Acting: the library calls with effects outside the process, by the libraries' entries.
 
-One rank alone should write, move or send a file, begin an experiment's run, or have another program do so.
-A conversion and a hazard ask this one fact.
+Only one rank should write, move or send a file, start an experiment's run, or have another program do so.
+Conversions and hazards both use this fact.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SHELL = "shell"
 
 
 class Acting:
-    """The calls of one script into libraries that act on the world."""
+    """The calls of one script into libraries that act outside the process."""
 
     def __init__(self, program: Program) -> None:
         self._script = program.script
@@ -39,7 +39,7 @@ class Acting:
     def entry(self, value: Value) -> Entry | None:
         """The entry of a value that writes, sends or tracks; None for any other value.
 
-        A method of a writer has that of its object.
+        A method of a writer has the entry of its object.
         """
         known = self._libraries.of(value)
         if known is None and isinstance(value, Member) and isinstance(value.owner, Instance):
@@ -49,7 +49,7 @@ class Acting:
         return known if known is not None and known.role in ACTING else None
 
     def acts(self, site: Site, value: Value, known: Entry) -> bool:
-        """Return whether a call does something that only one rank may do, as far as its arguments show."""
+        """Return whether a call does something that only one rank may do, judged by its visible arguments."""
         if known.role is Role.WRITER:
             harmless = self._is_harmless(site, known) or (
                 known.flag("folder") and is_forgiven(site.statement)
@@ -62,9 +62,7 @@ class Acting:
     # Writers
 
     def opens_for_writing(self, site: Site, known: Entry) -> bool:
-        """Return whether the object that a call opens is for writing, as far as its mode and its path
-        show.
-        """
+        """Return whether a call opens an object for writing, judged by its visible mode and path."""
         path = known.text("path")
         if path and argument(site.node, 0, path) is None and not hides_arguments(site.node):
             return False
@@ -75,7 +73,7 @@ class Acting:
         return any(set(each) & set(_READING_TOO) and "w" not in each for each in self._modes(site, known))
 
     def _modes(self, site: Site, known: Entry) -> list[str]:
-        """Return the modes that a call may open in; the entry has the default behind the name: `mode=w`."""
+        """Return the modes in which a call may open; the entry has the default after the name: `mode=w`."""
         name, _, default = known.text("mode").partition("=")
         given = argument(site.node, 1, name) if name else None
         if given is None:
@@ -94,7 +92,7 @@ class Acting:
     # Trackers
 
     def is_quiet(self, site: Site, known: Entry) -> bool:
-        """Return whether an argument keeps a tracker quiet by rank, or a call that does so for all others."""
+        """Return whether an argument silences a tracker by rank, or a call silences it on all other ranks."""
         name, before = known.text("argument"), known.text("before")
         given = argument(site.node, None, name) if name else None
         places = [(given, site)] if given is not None else []
@@ -152,7 +150,7 @@ class Acting:
 
     @cached_property
     def _written(self) -> frozenset[str]:
-        """The paths that calls of this script write, as words and as names."""
+        """The paths that this script writes, as words and as names."""
         found: set[str] = set()
         for site in self._script.sites:
             if self._is_write(site):
@@ -160,7 +158,9 @@ class Acting:
         return frozenset(found)
 
     def _is_write(self, site: Site) -> bool:
-        """Return whether a call writes its arguments or its object, by its name or by its library's entry."""
+        """Return whether a call writes its arguments or its object, judged by its name or its library's
+        entry.
+        """
         if site.name in named("writing") and is_method(site):
             return site.name not in ("summary", "load_weights")
         if site.name not in self._libraries.for_root:

@@ -1,4 +1,4 @@
-"""Averaging: whether the gradients of each step are averaged over the ranks, and once only."""
+"""Averaging: check that the gradients of each step are averaged over the ranks exactly once."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Averaging:
         yield from self._averaged_twice()
 
     def _unaveraged(self) -> Iterator[Flaw]:
-        """The steps whose gradients nothing averages."""
+        """The steps whose gradients are not averaged."""
         wrapped = {each.site: each.bare <= each.wrapped for each in self._program.fact(Steps).gradients}
         is_aside = self._program.fact(Steps).is_optimizers_own
         for step in self._program.fact(Steps).steps:
@@ -119,13 +119,13 @@ class Averaging:
 
     @cached_property
     def _compiled(self) -> list[Occurrence]:
-        """The optimizers that models are compiled with, whichever these are."""
+        """The optimizers with which models are compiled."""
         compiles = self._script.sites_named("compile")
         given = [(argument(site.node, 0, "optimizer"), site) for site in compiles]
         return [at(node, site) for node, site in given if node is not None]
 
     def is_distributed(self, loop: Loop) -> bool:
-        """Return whether the script has the fitted model's optimizer average wherever it is compiled."""
+        """Return whether every `compile` of the fitted model uses an averaging optimizer."""
         own = self._program.fact(OwnHorovod)
         if not own.distributed or any(own.is_distributed(each.node, loop.sites[0]) for each in loop.models):
             return bool(own.distributed)
@@ -140,7 +140,7 @@ class Averaging:
     def is_given_average(self, loop: Loop) -> bool:
         """Return whether a model certainly has an averaging optimizer when `fit` starts.
 
-        So it is for a loaded one: ``model.optimizer = hvd.DistributedOptimizer(model.optimizer)``.
+        For example, a loaded model: ``model.optimizer = hvd.DistributedOptimizer(model.optimizer)``.
         """
         origins, fit = self._program.fact(Origins), loop.sites[0]
         for attribute in self._script.attribute_bindings("optimizer"):
@@ -191,9 +191,8 @@ class Averaging:
         return [group for group in groups if group] if shown == set(found) else [found]
 
     def _last_before(self, compiles: list[Site], fit: Site) -> Site | None:
-        """The last of some calls that each run reaches before another one, in its block or one around it.
-
-        What was compiled before that is compiled anew.
+        """The last of some calls that each run reaches before another one, in its block or an enclosing one.
+        It replaces earlier compilations.
         """
         assert isinstance(fit.node.func, ast.Attribute)
         models = ast.unparse(fit.node.func.value)
@@ -233,8 +232,8 @@ class Averaging:
         return any(map(self._steps_itself, loop.models))
 
     def _is_for_own_step(self, optimizer: Occurrence) -> bool:
-        """Return whether a model that takes its own steps is compiled with an optimizer, under a name of
-        others.
+        """Return whether a model with a step of its own is compiled with an optimizer under another
+        attribute's name.
         """
         return any(
             site.statement is optimizer.statement

@@ -1,4 +1,4 @@
-"""Beginning: whether all ranks start training from the same weights."""
+"""Beginning: check that all ranks start training from the same weights."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Beginning:
 
     @property
     def broadcasts_all(self) -> bool:
-        """Return whether the program broadcasts all variables somewhere, and runs that."""
+        """Return whether the program runs a broadcast of all variables."""
         found = self._horovod.calls("broadcast_global_variables")
         return bool(found) and self._begun_sessions != frozenset()
 
@@ -141,7 +141,7 @@ class Beginning:
         return found
 
     def _is_handed_broadcast(self, site: Site) -> bool:
-        """Return whether an argument of a call, or its receiver, leads to a broadcast."""
+        """Return whether an argument or the receiver of a call leads to a broadcast."""
         called = site.node.func
         parts = [*arguments(site.node), *([called.value] if isinstance(called, ast.Attribute) else [])]
         return any(self._leads(each, site) for each in parts)
@@ -162,7 +162,7 @@ class Beginning:
         )
 
     def _functions_above(self, function: Scope | None) -> set[Scope | None]:
-        """A function, and those that call it, from however far."""
+        """A function, and its direct and indirect callers."""
         if function in self._above:
             return self._above[function]
         found = self._above[function] = {function}
@@ -182,7 +182,7 @@ class Beginning:
 
     @cached_property
     def _broadcasts(self) -> dict[Site, frozenset[str]]:
-        """The calls that broadcast variables, with the names of these; no names for all variables."""
+        """The calls that broadcast variables, with the names of the variables; no names for all variables."""
         found: dict[Site, frozenset[str]] = {}
         for site in self._broadcasting.values():
             if site.name == _OF_SOME:
@@ -209,7 +209,7 @@ class Beginning:
         return frozenset[str]().union(*(_words(each.node) for each in named))
 
     def _naming(self, of: Occurrence) -> Iterable[Occurrence]:
-        """Yield the expressions that give further names to the variables of an expression."""
+        """Yield the expressions through which the variables of an expression have other names."""
         match of.node:
             case ast.ListComp(generators=generators) | ast.GeneratorExp(generators=generators):
                 return [of.part(each.iter) for each in generators]

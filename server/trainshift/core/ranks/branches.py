@@ -1,4 +1,4 @@
-"""Branches: the code that runs on some ranks only, and the test that decides it (a root branch)."""
+"""Branches: code that runs on some ranks only, and the test that decides it (a root branch)."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement, expres
 class Branch(NamedTuple):
     """Code that runs on some ranks only.
 
-    `test` decides which; `statement` is the `if` that it is of, None where it is part of an expression.
-    `arm` is the block of that `if`, or "after" where the other ranks have left before.
+    `test` selects the ranks; `statement` is the `if` of the test, None if it is part of an expression. `arm`
+    is the block of that `if`, or "after" if the other ranks have left before.
     """
 
     test: Occurrence
@@ -76,7 +76,7 @@ class Branches:
         return self._statements[statement]
 
     def _inside(self, at: Occurrence) -> Iterator[Occurrence]:
-        """The tests in a statement that decide whether an expression of it is evaluated."""
+        """The tests inside a statement that decide whether one of its expressions is evaluated."""
         assert at.statement is not None
         path = expression_path(at.statement.node, at.node)
         if isinstance(at.statement.node, ast.If | ast.While) and len(path) == 2:

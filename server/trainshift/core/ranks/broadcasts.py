@@ -1,4 +1,4 @@
-"""Broadcasts: the calls that make variables equal on all ranks, and places where they have no effect."""
+"""Broadcasts: calls that make variables equal on all ranks, and places where they have no effect."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ _BUILDING = frozenset({"build", "fit", "predict", "evaluate", "train_on_batch", 
 
 
 class Spoiled(NamedTuple):
-    """A broadcast that does nothing, or is undone, and why.
+    """A broadcast that does nothing, or is undone, with the reason.
 
-    `is_empty` tells that its model has no variables yet.
+    With `is_empty`, its model has no variables yet.
     """
 
     site: Site
@@ -120,12 +120,12 @@ class Broadcasts:
         return shown and not opaque and not hidden and not words & _SHAPED and not given & _SHAPES
 
     def _is_model(self, node: ast.expr, made: ast.Call) -> bool:
-        """Return whether a layer of a model is a model itself, which may know its shape."""
+        """Return whether a layer of a model is a model itself, whose shape may be known."""
         return self._names.may_be(self._names.site_values(node, self._script.site_of(made)), *api.MODEL)
 
     def _is_unbuilt_class(self, value: object) -> bool:
-        """Return whether an object is a model of the script's own, whose variables come with its first
-        call.
+        """Return whether an object is a model of the script's own class, which creates its variables on the
+        first call.
         """
         if not isinstance(value, UserInstance) or value.node is None:
             return False
@@ -164,7 +164,7 @@ class Broadcasts:
         return any(order.get(site, len(order)) < order.get(broadcast, 0) for site in calls)
 
     def _hands(self, site: Site, name: str, broadcast: Site) -> bool:
-        """Return whether a call before the broadcast hands the model to something that may call it."""
+        """Return whether a call before the broadcast passes the model to a function that may call it."""
         if site.scope.function() is not broadcast.scope.function() or self._horovod.is_call(site, _SOME):
             return False
         functions = self._names.called_functions(site)
@@ -216,7 +216,7 @@ class Broadcasts:
                 yield Occurrence(above.node.test, above.scope, above)
 
     def _is_set_here(self, test: Occurrence) -> bool:
-        """Return whether a test reads a flag, global or an attribute, that its own function sets to a
+        """Return whether a test reads a flag (global or attribute) that its own function sets to a
         constant.
         """
         names = {dotted(node) for node in ast.walk(test.node) if isinstance(node, ast.Name | ast.Attribute)}
@@ -303,7 +303,7 @@ class Broadcasts:
                         )
 
     def _undone_hooks(self) -> Iterator[Spoiled]:
-        """The hooks whose broadcast an initializer undoes that is run in their session."""
+        """The hooks whose broadcast is undone by an initializer that runs in their session."""
         hooks = self._horovod.calls("BroadcastGlobalVariablesHook")
         for run in self._script.sites_named("run") if hooks else ():
             if not isinstance(run.node.func, ast.Attribute) or not self._initializes(run):

@@ -1,7 +1,7 @@
 """Certainty: the sources of an expression's value, as far as the script shows all of them.
 
 Ranks are started by one command: its arguments, its environment and the files that configure it are the same
-for all of them, and so is what the script itself says.  What a library gives may be a rank's own.
+for all of them, and so are the constants of the script.  The result of a library may differ by rank.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class Certainty:
         self._depth = 0
 
     def is_shown(self, at: Occurrence) -> bool:
-        """Return whether the text shows all that a value rests on, and that all ranks share it."""
+        """Return whether the script shows all sources of a value, and all ranks share them."""
         key = _place(at)
         if key not in self._known:
             if self._depth >= _DEEPEST:
@@ -116,7 +116,7 @@ class Certainty:
         return self._known[key]
 
     def _rests_on(self, at: Occurrence) -> Parts:
-        """The expressions that a value is computed from, one step back; None if the script does not show
+        """The expressions from which a value is computed, one step back; None if the script does not show
         them.
         """
         key = _place(at)
@@ -180,9 +180,7 @@ class Certainty:
         return self._of_sources(at)
 
     def _of_element(self, binding: Binding) -> Parts:
-        """The expressions that a loop takes its target from; a loop over a count gives all ranks the same
-        values.
-        """
+        """The sources of a loop's target; a loop over a count has the same values on all ranks."""
         if binding.value is None:
             return None
         at = Occurrence(binding.value, binding.scope, binding.statement)
@@ -192,7 +190,7 @@ class Certainty:
         return (at,)
 
     def _is_option(self, binding: Binding) -> bool:
-        """Return whether a parameter is an option of the command line, by its function's decorators."""
+        """Return whether a parameter is a command-line option, judged by its function's decorators."""
         function = binding.inner
         decorators = getattr(function.node, "decorator_list", ()) if function is not None else ()
         return any(
@@ -254,7 +252,7 @@ class Certainty:
         return _tested(statement) if isinstance(statement.node, ast.If) else None
 
     def _enters(self, above: Statement, below: Statement) -> Parts:
-        """The tests that decide whether ranks at a compound statement reach one of its block."""
+        """The tests at a compound statement that decide whether a rank enters one of its blocks."""
         node = above.node
         if isinstance(node, ast.If):
             return _tested(above)
@@ -288,7 +286,7 @@ def _place(at: Occurrence) -> Place:
 
 
 def _within(statement: Statement) -> Iterator[Statement]:
-    """A statement and those around it in its function."""
+    """A statement and the enclosing ones in its function."""
     for each in statement.path():
         if each.scope.function() is not statement.scope.function():
             return

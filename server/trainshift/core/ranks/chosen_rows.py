@@ -1,7 +1,7 @@
 """Chosen rows: the random draws that decide which rows of the data an expression contains.
 
-What is drawn for the rows themselves, such as noise or a made-up data set, chooses none.  An order chooses
-rows only where a part of it is cut off.
+Draws for the contents of rows, such as noise or a synthetic data set, choose none.  An order chooses rows
+only if a part of it is cut off.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class ChosenRows:
         self._known: dict[tuple[ast.expr, Scope, int], tuple[tuple[Occurrence, _Of | None], ...]] = {}
 
     def draws(self, at: Occurrence) -> dict[ast.AST, Cause]:
-        """The random draws, clock readings and the like by which a rank chooses its rows of data."""
+        """The random draws, clock readings and similar causes by which a rank chooses its rows of data."""
         found: dict[ast.AST, Cause] = {}
         values: list[Occurrence] = []
 
@@ -86,7 +86,7 @@ class ChosenRows:
         return found
 
     def _cause(self, reached: _Reached) -> Cause | None:
-        """Return why an expression itself has different rows on each rank."""
+        """Return the reason why an expression itself has different rows on each rank."""
         cause = self._uniformity.cause(reached.at)
         if cause is None or cause.site is None:
             return None
@@ -100,9 +100,7 @@ class ChosenRows:
         return cause if is_shuffled is (reached.of is _Of.ORDER) and reached.of is not _Of.ROWS else None
 
     def _behind(self, reached: _Reached) -> Iterator[tuple[Occurrence, _Of | None]]:
-        """Yield the expressions that an expression's rows come from, one step back; with None if by their
-        values.
-        """
+        """Yield the sources of an expression's rows, one step back; paired with None if by their values."""
         at, of = reached
         node = at.node
         if isinstance(node, ast.Call):

@@ -71,7 +71,9 @@ class Collectives:
         return found
 
     def _made_of(self, fetched: Occurrence) -> Iterator[ast.Call]:
-        """Yield the calls that create operations: fetched ones, and inputs of others, as of ``tf.group``."""
+        """Yield the calls that create operations: fetched ones, and inputs of others, such as those of
+        ``tf.group``.
+        """
         for each in sliced(fetched, self._parts):
             if isinstance(each.node, ast.Call):
                 yield each.node

@@ -51,7 +51,7 @@ class Course:
         return {site: number for number, site in enumerate(self.calls())}
 
     def _run_by(self, code: _Run) -> Iterator[_Run]:
-        """The code that a piece of code runs directly, in order."""
+        """The code that some code runs directly, in order."""
         if isinstance(code, Script):
             return self._in_block(code.top, started=code is self._script.scripts[0])
         if isinstance(code, Scope):
@@ -59,7 +59,7 @@ class Course:
         return self._of_statement(code) if isinstance(code, Statement) else self._of_call(code)
 
     def _in_block(self, block: list[Statement], *, started: bool = True) -> Iterator[Statement]:
-        """Yield the statements that run if nothing fails; in an imported file, those before the ``__main__``
+        """Yield the statements that run without failures; in an imported file, those before the ``__main__``
         guard.
         """
         if not block:
@@ -79,7 +79,7 @@ class Course:
             yield from self._in_block(function.statement.branches.get("body", []))
 
     def _of_statement(self, statement: Statement) -> Iterator[_Run]:
-        """The calls of a statement's own, those of a class's body, and the files that an import runs."""
+        """The calls in a statement, those of a class's body, and the files that an import runs."""
         yield from self._sites.get(statement, ())
         if isinstance(statement.node, ast.ClassDef):
             yield from self._in_block(statement.branches.get("body", []))
@@ -109,7 +109,7 @@ class Course:
 
     @cached_property
     def _of_lambdas(self) -> dict[Scope, list[Site]]:
-        """The calls in each lambda, which run where the lambda is called."""
+        """The calls in each lambda, which run when the lambda is called."""
         found: dict[Scope, list[Site]] = {}
         for site in sorted(self._script.sites, key=_end):
             function = _lambda_of(site)

@@ -1,7 +1,7 @@
 """Decisions: tests by which one rank may take a different number of training steps than the others.
 
-Such a test asks for what the rank computed from its own batches, for its clock, for a random draw, or for
-what an environment gave it, such as episodes of different lengths.
+Such a test depends on the rank's own batches, its clock, a random draw, or the results of an environment,
+such as episodes of different lengths.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Decides(Enum):
 class Decision:
     """A statement whose test decides, rank by rank, how many steps are taken.
 
-    `is_together` tells that all ranks reach it at the same time, so that they can decide together.
+    With `is_together`, all ranks reach it at the same time, so that they can decide together.
     """
 
     statement: Statement
@@ -104,7 +104,9 @@ class Decisions:
 
 
 def can_send(program: Program, scope: Scope) -> bool:
-    """Return whether ranks can exchange Python objects in some code: not in graphs, nor beside a session."""
+    """Return whether ranks can exchange Python objects in some code: not in graphs, and not beside
+    a session.
+    """
     patterns = {each.pattern for each in program.fact(Loops).own}
     return patterns.isdisjoint(SESSION_PATTERNS) and not program.fact(Executions).is_in_graph(scope)
 
@@ -199,7 +201,7 @@ def _is_passed_over(
 ) -> bool:
     """Return whether a rank may start its next iteration alone, before it reaches the statement.
 
-    A `continue` that the ranks decide on `together`, directly in the loop, does not count.
+    A `continue` on which the ranks decide `together`, directly in the loop, does not count.
     """
     is_uniform = program.fact(Uniformity).is_uniform
     for each in takewhile(lambda one: one is not statement, loop.walk()):
@@ -325,7 +327,7 @@ def _trained(program: Program, loop: Statement) -> dict[Site, list[ast.expr]]:
 
 
 def _batch_in(program: Program, at: Occurrence, inside: Container[Statement | None]) -> set[Binding]:
-    """The bindings in a loop of the names in an expression, without loop counters."""
+    """The bindings, inside a loop, of the names in an expression, without loop counters."""
     names = (at.part(each) for each in ast.walk(at.node) if isinstance(each, ast.Name))
     found = ((each, program.names.bindings(each)) for each in names)
     return {
@@ -389,7 +391,7 @@ def _numbers(program: Program, binding: Binding, value: ast.expr, path: tuple[ob
 
 
 def _asks(program: Program, statement: Statement, node: ast.expr, batches: Collection[Binding] = ()) -> bool:
-    """Return whether a test depends on an environment, on the clock, on a draw, or on a rank's own data."""
+    """Return whether a test depends on an environment, the clock, a draw, or a rank's own data."""
     at = Occurrence(node, statement.scope, statement)
     if program.fact(Worlds).asked_by(at):
         return not _is_agreed(program, node)

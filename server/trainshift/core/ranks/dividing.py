@@ -1,4 +1,4 @@
-"""Dividing: whether each training loop iterates shares of its data, or all of them, once."""
+"""Dividing: check that each training loop iterates over shares of its data, or all of them, exactly once."""
 
 from __future__ import annotations
 
@@ -64,8 +64,8 @@ class Dividing:
         return [at(each, site) for each in nodes if each is not None and not isinstance(each, ast.Constant)]
 
     def _returned(self, loop: Loop) -> Iterator[Occurrence]:
-        """Yield the datasets that an Estimator's input functions return, and the datasets those are built
-        from.
+        """Yield the datasets that an Estimator's input functions return, and the datasets from which they are
+        built.
         """
         for site in told_what_to_train_on(self._script, loop):
             node = argument(site.node, 0, "input_fn")
@@ -88,7 +88,7 @@ class Dividing:
         return found
 
     def _times(self, of: Occurrence) -> int:
-        """The number of times that the data of an expression are divided, at most, on any path."""
+        """The largest number of times that the data of an expression are divided, on any path."""
         return self._divisions.ask((id(of.node), id(of.scope)), self._times_of, of)
 
     def _times_of(self, of: Occurrence) -> int:
@@ -116,7 +116,7 @@ class Dividing:
         return max((self._times(each) for each in inside), default=0)
 
     def _shards(self, call: ast.Call, of: Occurrence) -> int:
-        """The number of times that a method of a dataset divides it by rank."""
+        """The number of divisions by rank in a dataset's method."""
         assert isinstance(call.func, ast.Attribute)
         if call.func.attr == "shard":
             return int(any(self._depends(each, of) for each in arguments(call)))

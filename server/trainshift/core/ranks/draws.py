@@ -1,6 +1,6 @@
 """Draws: the calls that shuffle or draw at random, their generators, and whether all ranks draw the same.
 
-They do where one uniform seed decides it, be it of the call, of its generator or of its library.
+They do if a uniform seed decides it: that of the call, of its generator or of its library.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class Draws:
         return name in _SHUFFLES and not _is_off(told)
 
     def of(self, site: Site) -> Verdict:
-        """The verdict on a call that draws or shuffles: is its result the same on all ranks?"""
+        """The verdict on a call that draws or shuffles: whether its result is the same on all ranks."""
         if site not in self._known:
             # Before the seed that it draws itself, it has none.
             self._known[site] = divergent(CauseKind.DRAW, site)
@@ -105,7 +105,7 @@ class Draws:
         return self._of_seeds(self.seeds(site), site)
 
     def of_library(self, library: str, site: Site) -> Verdict:
-        """Return whether all ranks draw the same by a library's own generator, for a call that does so."""
+        """Return whether a call that draws from a library's own generator draws the same on all ranks."""
         return self._of_seeds(self.seeds_of(library), site)
 
     def _of_seeds(self, seeds: list[Occurrence], site: Site) -> Verdict:
@@ -117,7 +117,7 @@ class Draws:
         return found[0] if is_one else Unknown()
 
     def is_seeded(self, library: str) -> bool:
-        """Return whether a library's own generator is only seeded with seeds that all ranks share."""
+        """Return whether a library's own generator gets only seeds that all ranks share."""
         seeds = self.seeds_of(library)
         return bool(seeds) and all(
             not self._is_free(each) and self._verdict(each).is_uniform for each in seeds
@@ -144,7 +144,7 @@ class Draws:
         return sources(self._names, at)
 
     def seeds(self, site: Site) -> list[Occurrence]:
-        """Return the seeds by which a call draws or shuffles: its own, its generator's, or its library's."""
+        """Return the seeds of a call that draws or shuffles: its own, its generator's, or its library's."""
         own = self.given(site)
         if own is not None and not _is_none(own.node):
             return [own]
@@ -178,7 +178,7 @@ class Draws:
         return found
 
     def library(self, site: Site) -> str:
-        """Return the library whose generator a call uses; "" if it is none of these."""
+        """Return the library whose generator a call uses; "" if there is none."""
         for name in self._names.full_names(site.node.func, site.scope, site.statement):
             for start, library in _DRAWING_BY.items():
                 if name.startswith(start):
@@ -222,7 +222,7 @@ class Draws:
         }
 
     def generator(self, site: Site) -> Site | None:
-        """Return the call that made the generator which a method is called of."""
+        """Return the call that created the generator of a method call."""
         if not isinstance(site.node.func, ast.Attribute):
             return None
         for value in self._names.site_values(site.node.func.value, site):

@@ -65,8 +65,8 @@ _ROUNDS = ("range", "trange", "xrange")
 class Feed:
     """The input of one training loop: the data or the counts that it iterates over.
 
-    `trail` is all that its data come from.  `steps`, `epochs` and `batches` are the expressions that say how
-    long it goes on, and how much it takes at once.
+    `trail` are the sources of its data.  `steps`, `epochs` and `batches` are the expressions for its length
+    and its batch size.
     """
 
     loop: Loop
@@ -151,7 +151,7 @@ class Feeds:
             self._add(feed.batches, call, _READING[call.name], "batch_size")
 
     def _sliced(self, feed: Feed) -> Iterator[Occurrence]:
-        """The batches that are cut out of arrays: ``x[i:i + n]``, ``x[i * n:(i + 1) * n]``."""
+        """The batches that are sliced from arrays: ``x[i:i + n]``, ``x[i * n:(i + 1) * n]``."""
         for at in feed.trail:
             if not isinstance(at.node, ast.Slice) or at.node.lower is None:
                 continue
@@ -175,14 +175,14 @@ class Feeds:
     # Loops of the script's own
 
     def _around(self, site: Site) -> Iterator[Statement]:
-        """The loops around a step, in its function and around the calls of that, innermost first."""
+        """The loops around a step, in its function and around the calls of that function, innermost first."""
         for each in calls_leading_to(self._names, site):
             for above in each.statement.path():
                 if isinstance(above.node, LOOPS) and above.scope.function() is each.scope.function():
                     yield above
 
     def _iterated(self, around: list[Statement]) -> Iterator[Occurrence]:
-        """Yield the data that loops iterate, without counts."""
+        """Yield the iterables of loops, without counts."""
         for statement in around:
             node = statement.node
             if isinstance(node, ast.For | ast.AsyncFor):
@@ -257,9 +257,9 @@ class Feeds:
                             yield of
 
     def _bounds(self, feed: Feed, around: list[Statement]) -> None:
-        """Find the bounds of loops of the script: the innermost counts steps, those around it count epochs.
-
-        One that takes a step beside those of a loop in it, as of a critic, goes on by steps too.
+        """Find the bounds of loops of the script: the innermost loop counts steps, enclosing loops count
+        epochs. A loop that also takes a step beside an inner loop, such as that of a critic, counts steps
+        too.
         """
         inner = True
         for number, statement in enumerate(around):
@@ -393,8 +393,8 @@ class Feeds:
         return [each for each in found if each is not None]
 
     def _orderings(self, feed: Feed) -> Iterator[Site]:
-        """Yield the calls that draw an order or data, including those that shuffle the source data in
-        place.
+        """Yield the calls that draw an order or data, including those that shuffle the source data
+        in place.
         """
         for call in feed.calls:
             if self._draws.shuffles(call) or self._draws.is_draw(call):
@@ -405,7 +405,7 @@ class Feeds:
                 yield site
 
     def _of_fit(self, feed: Feed) -> Verdict:
-        """The order that `fit` itself takes the rows of arrays in, and the batches of a sequence."""
+        """The order in which `fit` itself reads the rows of arrays and the batches of a sequence."""
         if not feed.is_fit or not feed.data:
             return Uniform()
         data = feed.data[0]
@@ -462,7 +462,7 @@ class Feeds:
         return any(self._divides(at) for batch in feed.batches for at in sliced(batch, self._computed_from))
 
     def _computed_from(self, at: Occurrence) -> Iterable[Occurrence]:
-        """The expressions that a number is computed from, but not the code behind an attribute's object."""
+        """The expressions from which a number is computed, without the code behind an attribute's object."""
         step = self._names.steps_back(at)
         if step is not None:
             return step.sources
@@ -477,14 +477,14 @@ class Feeds:
         )
 
     def multiplied_batch(self, feed: Feed) -> Occurrence | None:
-        """The batch of a loop that is multiplied by the number of ranks, if one is."""
+        """The batch of a loop that is multiplied by the number of ranks, if there is one."""
         for batch in feed.batches:
             if self._program.fact(Scaling).count(batch) and not self.keeps_global_batch(feed):
                 return batch
         return None
 
     def takes_part(self, feed: Feed, batch: Occurrence) -> bool:
-        """Return whether each rank takes a part of the rows that a batch has, by its number."""
+        """Return whether each rank takes its part of a batch's rows, by its number."""
         parts = (at for at in feed.trail if isinstance(at.node, ast.Subscript))
         return any(self._uniformity.on_rank(at.part(at.node.slice)) for at in parts) or any(  # type: ignore[attr-defined]
             call.name == "shard" and self._is_behind(batch, call) for call in feed.calls
@@ -500,9 +500,7 @@ class Feeds:
 
 
 def _takes_rows(node: ast.Subscript) -> bool:
-    """Return whether a subscript by rank cuts data, and does not choose a GPU or a variable of the
-    environment.
-    """
+    """Return whether a subscript by rank selects data, rather than a GPU or a variable of the environment."""
     text = ast.unparse(node.value).lower()
     return "gpu" not in text and "device" not in text and "environ" not in text
 

@@ -12,7 +12,7 @@ from trainshift.python.syntax.chunk_syntax import Site
 
 
 class Flaw(NamedTuple):
-    """A defect at a call of the result, or anywhere; not `certain` if the script does not show enough."""
+    """A defect at a call of the result, or elsewhere; not `certain` if the script does not show enough."""
 
     text: str
     site: Site | None = None
@@ -20,7 +20,7 @@ class Flaw(NamedTuple):
 
 
 def at(node: ast.expr, site: Site) -> Occurrence:
-    """An expression that is read where a call is."""
+    """Place an expression at the occurrence of a call."""
     return Occurrence(node, site.scope, site.statement)
 
 

@@ -1,7 +1,7 @@
 """Find uses of Horovod that work on Keras 2 and not on Keras 3.
 
-Horovod's optimizer runs there and averages nothing; its tape, its callbacks and what broadcasts Keras' own
-variables end with an error.  Its ops work, on TensorFlow's tensors and variables.
+Horovod's optimizer runs there and averages nothing; its tape, its callbacks and its broadcasts of Keras
+variables raise an error.  Its ops work on TensorFlow's tensors and variables.
 """
 
 from __future__ import annotations
@@ -84,18 +84,18 @@ class ForKeras2:
 
     @cached_property
     def unheeded(self) -> frozenset[ast.Call]:
-        """The calls whose optimizer averages nothing on Keras 3, if that is required."""
+        """The calls whose optimizer averages nothing on Keras 3, if Keras 3 is required."""
         return frozenset(each.node for each in self.silent) if self.is_certain else frozenset()
 
     @cached_property
     def silent(self) -> list[Site]:
-        """The calls that return an optimizer which silently averages nothing."""
+        """The calls that return an optimizer that silently averages nothing."""
         if not self.is_keras3:
             return []
         return [site for site in self._horovod.calls(*WRAPS) if not self.is_of_graph(site)]
 
     def is_of_graph(self, site: Site) -> bool:
-        """Return whether a call wraps an optimizer of TensorFlow 1, which Horovod does on all versions."""
+        """Return whether a call wraps a TensorFlow 1 optimizer, which works on all versions."""
         wrapped = argument(site.node, 0, "optimizer")
         values = self._names.site_values(wrapped, site) if wrapped is not None else ()
         return bool(values) and all(

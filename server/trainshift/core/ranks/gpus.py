@@ -1,4 +1,4 @@
-"""GPUs: how a program that uses Horovod chooses the GPU of each rank."""
+"""GPUs: the choice of each rank's GPU in a program that uses Horovod."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Gpus:
 
     @cached_property
     def choices(self) -> list[Choice]:
-        """Every place that chooses, in no order."""
+        """Every place that chooses a GPU, in no order."""
         together = self._program.fact(Together)
         found = [*self._by_calls(), *self._by_configurations(), *self._by_environment()]
         return [each for each in found if together.runs(each.at.scope)]
@@ -132,8 +132,8 @@ class Gpus:
         return By.CONSTANT if self._is_first(node) and "list_physical_devices" in calls else By.OTHER
 
     def _is_looked_up(self, at: Occurrence) -> bool:
-        """Return whether the rank modulo a count, or as an index of the script's own list, selects the
-        GPU.
+        """Return whether the GPU is selected by the rank modulo a count, or by the rank as an index of the
+        script's list.
         """
         for each in self._program.fact(Trails).behind(at):
             node = each.node
@@ -188,8 +188,8 @@ class Gpus:
         return not self._is_read(root.id, set())
 
     def _is_read(self, name: str, seen: set[Scope]) -> bool:
-        """Return whether an object is used: a call gets it, or gets the result of a function that returns
-        it.
+        """Return whether an object is used: a call gets it, or gets the result of a function that
+        returns it.
         """
         # Any other receiver of the configuration may use it.
         handed = (

@@ -45,7 +45,7 @@ def has(name: str) -> bool:
 
 
 def homes(member: str) -> list[str]:
-    """The modules of `DOORS` that have a member of this name, in their order."""
+    """The modules of `DOORS` that have a member of this name, in order."""
     return [module for module in DOORS if member in _modules()[module]]
 
 

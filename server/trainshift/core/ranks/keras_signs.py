@@ -1,4 +1,4 @@
-"""Signs of the Keras that a script is written for: names that only one of the two has (spec.md 8)."""
+"""Signs of the Keras version that a script is written for: names that only one version has (spec.md 8)."""
 
 from __future__ import annotations
 
@@ -98,12 +98,12 @@ class KerasSigns:
 
     @cached_property
     def of_backend(self) -> Sign | None:
-        """A setting of the Keras backend; Keras 2 ignores it, so it is only a weak sign."""
+        """A setting of the Keras backend; Keras 2 ignores it, so it is a weak sign."""
         return self._set(_BACKEND, KERAS_3)
 
     @cached_property
     def of_names(self) -> Sign | None:
-        """The first weak sign, which only decides without others: the names of files and of a few methods."""
+        """The first weak sign, which decides only without others: the names of files and of a few methods."""
         for pattern, keras in ((_OLD_NAMES, KERAS_2), (_NEW_NAMES, KERAS_3)):
             if found := pattern.search(self._script.source.text):
                 return self._sign(keras, found[0].strip("\"'.("), found.start())
@@ -111,7 +111,7 @@ class KerasSigns:
 
     @cached_property
     def backend(self) -> tuple[str, Span]:
-        """The backend of Keras 3 that the script sets, and the place; "" if it sets none."""
+        """The Keras 3 backend that the script sets, and the place; "" if it sets none."""
         return next(self._settings(_BACKEND), ("", Span(0, 0)))
 
     def _settings(self, key: str) -> Iterator[tuple[str, Span]]:
@@ -161,7 +161,7 @@ class KerasSigns:
 
     @property
     def _named(self) -> list[Sign]:
-        """The names that one of the two has alone, wherever they are written, in the order of the text."""
+        """The names that only one of the two versions has, in the order of the text."""
         if not self._has("keras") or keras_signs.telling().isdisjoint(self._script.identifiers):
             return []
         found: dict[int, Sign] = {}
@@ -179,7 +179,7 @@ class KerasSigns:
 
     @property
     def _called(self) -> Iterator[Sign]:
-        """The calls by parameters and methods that one of the two has alone."""
+        """The calls with parameters or methods that only one of the two versions has."""
         telling = keras_signs.telling()
         for site in self._script.sites if self._has("keras") else ():
             given = [word.arg for word in site.node.keywords if word.arg in telling]
@@ -192,7 +192,7 @@ class KerasSigns:
                 yield self._sign(which, f".{site.name}()", self._script.span(site.node, site).start)
 
     def _of_method(self, site: Site) -> str:
-        """The only Keras whose objects have the method that a call names; "" if there is no such sign."""
+        """The only Keras version whose objects have the called method; "" if there is no such sign."""
         if not isinstance(site.node.func, ast.Attribute):
             return ""
         owner = site.node.func.value
@@ -214,12 +214,12 @@ class KerasSigns:
         return [self._set(FLAG, KERAS_LEGACY)] if not is_off else []
 
     def _set(self, word: str, keras: str) -> Sign | None:
-        """A sign by a setting of an environment variable."""
+        """A sign in the setting of an environment variable."""
         return self._sign(keras, word, self._script.source.text.index(word)) if self._has(word) else None
 
     @property
     def _distributed(self) -> list[Sign]:
-        """The code that an earlier conversion has written for Keras 3 only."""
+        """The code that an earlier conversion wrote for Keras 3 only."""
         calls = (site for site, _ in self._own.distributed)
         return [self._sign(KERAS_3, site.name, self._script.span(site.node, site).start) for site in calls]
 
@@ -232,7 +232,7 @@ class KerasSigns:
 
 
 def _parts(node: ast.expr) -> Iterator[ast.expr]:
-    """A dotted name and those that it begins with, the longest first."""
+    """A dotted name and its prefixes, longest first."""
     yield node
     while isinstance(node, ast.Attribute):
         node = node.value

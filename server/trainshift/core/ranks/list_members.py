@@ -1,7 +1,7 @@
 """Members of a script's lists, such as the callbacks of a `fit`, and the places where they are written.
 
-A list is followed from an expression through names, parameters, functions, sums and `append` to the
-displays in which its elements stand.
+A list is followed from an expression through names, parameters, functions, sums and `append` to the literals
+that contain its elements.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _COPYING = frozenset({"builtins.list", "builtins.tuple", "builtins.sorted"})
 class Members:
     """The possible members of a list.
 
-    An element that an `append` adds has that call as its `site`.
-    `complete` is false where some of it cannot be seen, `may_be_none` tells that there may be no list at
-    all, and `single` that the expression may be one object instead of a list.
+    The `site` of an appended element is the call of `append`. `complete` is false if a part of it is unknown.
+    With `may_be_none` there may be no list at all, and with `single` the expression may be one object instead
+    of a list.
     """
 
     elements: list[Occurrence] = field(default_factory=list)
@@ -35,7 +35,7 @@ class Members:
 
 
 def members(script: Script, node: ast.expr, scope: Scope, statement: Statement | None) -> Members:
-    """The possible members of the list that `node` stands for, read in `scope` at `statement`."""
+    """The possible members of the list `node`, read in `scope` at `statement`."""
     reader = _Reader(script)
     reader.read(Occurrence(node, scope, statement))
     reader.read_additions()
@@ -58,7 +58,7 @@ class _Reader:
         self.found = Members()
 
     def read(self, at: Occurrence) -> None:
-        """Follow a list to where its elements are written."""
+        """Follow a list to the places where its elements are written."""
         node = at.node
         key = (id(node), id(at.scope))
         if key in self._seen:
@@ -86,7 +86,7 @@ class _Reader:
     def _first_of(self, at: Occurrence) -> list[Occurrence] | None:
         """Return the first elements of a literal list under a slice, ``callbacks[:2]``.
 
-        What is added later stands behind them.
+        Elements added later come after them.
         """
         node = at.node
         if not isinstance(node, ast.Subscript) or not isinstance(node.slice, ast.Slice):
@@ -122,7 +122,7 @@ class _Reader:
             self._read_values(names.values(node, at.scope, at.statement))
 
     def _read_yields(self, call: ast.Call) -> bool:
-        """Read the values that a generator of the script yields; return whether the call is of one."""
+        """Read the values that a generator of the script yields; return whether the call is a generator's."""
         functions = self._names.called_functions(self._script.site_of(call))
         yielded = [(each, *found) for each in functions for found in each.yields]
         for function, node, where in yielded:
@@ -133,7 +133,7 @@ class _Reader:
         return bool(yielded)
 
     def _read_comprehension(self, node: ast.ListComp | ast.GeneratorExp, at: Occurrence) -> None:
-        """Elements that are picked from another list, or made one by one."""
+        """Read elements that are selected from another list, or created one by one."""
         first = node.generators[0]
         inner = Occurrence(node, at.scope.facts.scope_of[node], at.statement)
         picked = isinstance(node.elt, ast.Name) and dotted(first.target) == node.elt.id

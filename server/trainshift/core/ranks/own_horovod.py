@@ -1,7 +1,7 @@
 """Own parts: a script's own replacements for the parts of Horovod that work on Keras 2 only.
 
-A callback may broadcast or average metrics, a hook of a session may broadcast, and a function may have a
-model's optimizer average the gradients that it is given.
+A callback may broadcast or average metrics, a session hook may broadcast, and a function may make the
+optimizer of a given model average its gradients.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class OwnHorovod:
         self._horovod = program.fact(Horovod)
 
     def role(self, cls: Scope) -> str:
-        """The callback or hook of Horovod that a class replaces: `BROADCAST`, `AVERAGE` or `HOOK`; "" if
-        none.
+        """The Horovod callback or hook that a class replaces: `BROADCAST`, `AVERAGE` or `HOOK`; ""
+        if none.
         """
         family = [each for each in self._names.ancestry(cls) if isinstance(each, Scope)]
         if any(each in self._broadcasting for each in family):
@@ -111,7 +111,7 @@ class OwnHorovod:
 
     @cached_property
     def distributed(self) -> list[tuple[Site, ast.expr]]:
-        """The calls that have a model's optimizer average its gradients, each with that model."""
+        """The calls that make a model's optimizer average its gradients, each with that model."""
         found = []
         for site in self._script.sites if self._distributors else ():
             for function in self._names.called_functions(site):
@@ -151,7 +151,9 @@ class OwnHorovod:
 
     @cached_property
     def _hooks(self) -> set[Scope]:
-        """The classes that make a broadcast when they begin, and run something when there is a session."""
+        """The classes that create a broadcast at their beginning, and run an operation once there is a
+        session.
+        """
         calls = self._horovod.calls("broadcast_global_variables")
         making = {owner for site in calls for function, owner in _methods(site) if function.name == _BEGINS}
         return {

@@ -1,4 +1,4 @@
-"""Rates: the optimizers that ranks share, their learning rates, and the factors of these."""
+"""Rates: the optimizers that ranks share, with their learning rates and the factors of these."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ class Rates:
 
     @cached_property
     def shared(self) -> dict[Site, list[Site]]:
-        """The calls that create optimizers for averaged gradients, with the calls that wrap or average
-        them.
+        """The calls that create optimizers for averaged gradients, with the calls that wrap or
+        average them.
         """
         found: dict[Site, list[Site]] = {}
         for wrap in self._horovod.calls(*WRAPS):
@@ -119,7 +119,7 @@ class Rates:
         return self._made_by(Occurrence(inner, site.scope, site.statement)) if inner is not None else []
 
     def _inside(self, site: Site) -> ast.expr | None:
-        """The optimizer inside of one that scales the loss."""
+        """The optimizer inside a loss-scaling wrapper."""
         inner = argument(site.node, 0, "opt", "inner_optimizer", "optimizer")
         return inner if self._is_scaler(site) else None
 
@@ -175,7 +175,7 @@ class Rates:
 
     @cached_property
     def is_set_later(self) -> bool:
-        """Return whether something sets a rate that follows the number of ranks while the program trains."""
+        """Return whether the program sets a rate that follows the number of ranks during training."""
         for site in self._script.sites_named(*_SETTING):
             if any(
                 self.is_scaled(Occurrence(each, site.scope, site.statement)) for each in arguments(site.node)
@@ -252,8 +252,8 @@ class Rates:
         return step.sources if step is not None else ()
 
     def has_factor(self, wrap: Site, number: Occurrence) -> bool:
-        """Return whether the rate of a wrapped optimizer is multiplied by a number, or by one that is called
-        the same.
+        """Return whether the rate of a wrapped optimizer is multiplied by a number, or by an equal
+        expression.
         """
         given = argument(wrap.node, 0, "optimizer")
         if given is None:
@@ -271,7 +271,7 @@ class Rates:
         return False
 
     def sums(self, wraps: list[Site]) -> bool:
-        """Return whether one of some wrappers sums gradients, so that no rate needs to be scaled."""
+        """Return whether one of some wrappers sums gradients, so that no rate needs scaling."""
         return any(self._is_sum(site) for site in wraps)
 
     def _is_sum(self, site: Site) -> bool:

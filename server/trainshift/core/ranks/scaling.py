@@ -1,4 +1,4 @@
-"""Scaling: whether each rate is multiplied by the number of ranks at most once."""
+"""Scaling: check that each rate is multiplied by the number of ranks at most once."""
 
 from __future__ import annotations
 
@@ -59,9 +59,8 @@ class Scaling:
                     yield Flaw("the rate of this optimizer is scaled twice", site)
 
     def count(self, of: Occurrence) -> int:
-        """The number of factors `hvd.size()` in a number, at most, on any path that computes it.
-
-        It is 0 where that cannot be seen.
+        """The largest number of factors `hvd.size()` in a number, on any path that computes it; 0
+        if unknown.
         """
         times = self._scaling(of)
         return times if times < _MANY else 0

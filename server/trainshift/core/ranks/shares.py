@@ -1,5 +1,5 @@
-"""Shares: the parts of data that ranks take by their numbers, and whether they are disjoint and of one
-length.
+"""Shares: the parts of data that ranks select by their numbers, and whether these are disjoint and equally
+long.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ _READING = frozenset(
 
 
 class Part(NamedTuple):
-    """A part of data that a rank takes: by `shard`, a slice, or one of several pieces.
+    """A part of data that a rank selects: by `shard`, a slice, or one of several pieces.
 
-    `of` is the whole that it is taken from; `wrong` names the mistake in the numbers, if there is one.
+    `of` is the whole; `wrong` names the mistake in the numbers, if there is one.
     """
 
     at: Occurrence
@@ -69,7 +69,7 @@ class Shares:
         return [part for part in found if not self._is_by_part(part, nodes)]
 
     def _is_by_part(self, part: Part, parts: set[int]) -> bool:
-        """Return whether it only takes the rows that another part of the data names: ``x[mine]``."""
+        """Return whether the index only selects the rows named by another part of the data: ``x[mine]``."""
         node = part.at.node
         if not isinstance(node, ast.Subscript):
             return False
@@ -117,13 +117,13 @@ class Shares:
                 yield Part(at, at.part(node.value), None, "local" if self._is_local(node, at) else "")
 
     def _is_drawn(self, index: Occurrence) -> bool:
-        """Return whether the number of the rank is in an index only by the seed that it is drawn with."""
+        """Return whether the rank affects an index only through the seed of a draw."""
         if isinstance(index.node, ast.Slice):
             return False
         return self._comes_only_of(index, self._draws.generators)
 
     def _is_counted(self, index: Occurrence) -> bool:
-        """Return whether an index counts the rows of a rank, and is not another number of its own."""
+        """Return whether an index counts the rows of a rank, and is not an unrelated number."""
         return self._comes_only_of(index, {site.node: site for site in self._script.sites_named("len")})
 
     def _comes_only_of(self, index: Occurrence, calls: dict[ast.Call, Site]) -> bool:
@@ -135,7 +135,7 @@ class Shares:
         return not trail.isdisjoint(calls) and not any(site.node in trail for site in ranks)
 
     def _is_key(self, index: Occurrence) -> bool:
-        """Return whether an index is a text, which names something and counts no rows."""
+        """Return whether an index is a string, which is a key and not a row number."""
         for each in backward_slice(self._names, index):
             parts = [each.node.left, each.node.right] if isinstance(each.node, ast.BinOp) else [each.node]
             if any(isinstance(part, ast.JoinedStr) or _is_text(part) for part in parts):
@@ -143,7 +143,7 @@ class Shares:
         return False
 
     def _is_dealt(self, at: Occurrence) -> bool:
-        """Return whether something is dealt out, one for each rank: ``for each in zip(*[iter(x)] *
+        """Return whether elements are dealt out, one to each rank: ``for each in zip(*[iter(x)] *
         hvd.size())``.
         """
         if not isinstance(at.node, ast.Name):
@@ -205,7 +205,7 @@ class Shares:
         return {part for site in calls for given in site.node.args for part in ast.walk(given)}
 
     def _is_behind(self, part: Part, call: Site) -> bool:
-        """Return whether a method is called on data after a part was taken of them: ``ds.shard(n,
+        """Return whether a method is called on data that were divided before: ``ds.shard(n,
         i).shuffle(k)``.
         """
         called = call.node.func
@@ -234,7 +234,7 @@ class Shares:
             return
 
     def _bounds_nothing(self, at: Occurrence) -> bool:
-        """Return whether a number of steps is one that means all there are: -1 or None."""
+        """Return whether a number of steps means "all": -1 or None."""
         if isinstance(at.node, ast.UnaryOp | ast.Constant) and getattr(at.node, "value", 1) in (-1, None):
             return True
         values = self._names.values(*at[:3])
@@ -289,7 +289,7 @@ class Shares:
 
 
 def _is_of_turn(part: Part, loop: Loop) -> bool:
-    """Return whether a part is taken in each iteration of the innermost step loop, without its counter."""
+    """Return whether a part is selected in each iteration of the innermost step loop, without its counter."""
     if part.at.statement is None or loop.is_call:
         return False
     inner = (each for each in loop.sites[0].statement.path() if isinstance(each.node, LOOPS))

@@ -1,7 +1,8 @@
 """Sinks: the values that must be the same on all ranks, or they diverge, crash or deadlock.
 
-Hyperparameters of optimizers, the shapes of models, and the variables that a step trains.  How often a step
-is taken is told by `core/ranks/decisions.py`, and what is data and what is test by `rewriting/datasets`.
+Hyperparameters of optimizers, the shapes of models, and the variables that a step trains.
+`core/ranks/decisions.py` handles the number of steps, and `rewriting/datasets` separates training data from
+test data.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ class Sink(Enum):
 class Divergence(NamedTuple):
     """A place where a divergent value decides how the ranks train, with its cause.
 
-    `is_test` tells that what diverges is the test that decides it, and not a value.
+    With `is_test`, the test that decides it diverges, not a value.
     """
 
     sink: Sink
@@ -86,7 +87,7 @@ class Divergence(NamedTuple):
 
 
 class _Arrival(NamedTuple):
-    """A place at which values arrive, and the aspect of them that matters there (value, length, order)."""
+    """A place at which values arrive, and their relevant aspect there (value, length, order)."""
 
     sink: Sink
     at: Occurrence
@@ -104,7 +105,7 @@ class Sinks:
 
     @cached_property
     def divergences(self) -> list[Divergence]:
-        """Every cause that reaches a sink, once for a sink and a cause."""
+        """Every cause that reaches a sink, once for each pair of sink and cause."""
         found: dict[tuple[Sink, ast.AST], Divergence] = {}
         causes = self._program.fact(Uniformity).causes
         asked: set[tuple[Sink, ast.expr, Of]] = set()
@@ -167,20 +168,20 @@ class Sinks:
         return {part for call in calls if isinstance(call, ast.Call) for part in arguments(call)}
 
     def _hashes(self, cause: Cause) -> bool:
-        """Return whether a cause is a call of `hash`, by which both parts of a split choose rows."""
+        """Return whether a cause is a call of `hash` that selects the rows of both parts of a split."""
         return cause.site is not None and self._names.calls(cause.site, "builtins.hash")
 
     def _is_one_draw(self, scope: Scope) -> bool:
-        """Return whether code draws something other than a batch of its own for each caller."""
+        """Return whether code draws one thing for all callers, not a batch of its own for each."""
         around = self._functions_around(scope)
         return not any(function.yields or len(self._callers(function)) > 1 for function in around)
 
     def is_of_batches(self, scope: Scope) -> bool:
-        """Return whether code draws for the batches that a generator yields, each rank for its own."""
+        """Return whether code draws for the batches that a generator yields, separately on each rank."""
         return any(function.yields for function in self._functions_around(scope))
 
     def _functions_around(self, scope: Scope) -> Iterator[Scope]:
-        """Yield the function of a scope and those that call it."""
+        """Yield the function of a scope and its callers."""
         function = scope.function()
         return reachable(
             [function] if function is not None else [],
@@ -348,13 +349,13 @@ class Sinks:
             yield from (_Arrival(Sink.TURNS, each, is_test=True) for each in tests_around(loop, None))
 
     def _of_turns(self, at: Occurrence) -> _Arrival:
-        """The values that arrive where a training loop iterates over something."""
+        """The values that arrive where a training loop iterates."""
         counts = self._counts(at)
         return _Arrival(Sink.TURNS, at) if counts else _Arrival(Sink.LENGTH, at, of=Of.LENGTH)
 
     @cached_property
     def rates_set(self) -> list[Occurrence]:
-        """The values that the rates of existing optimizers are set to later."""
+        """The values to which the rates of existing optimizers are set later."""
         settings = RateSettings(self._program, RateCases(self._program))
         return [each.value for each in settings.of_attributes()]
 

@@ -1,4 +1,4 @@
-"""Strangers: names, arguments and uses of Horovod's that version 0.28 does not take (HZ23)."""
+"""Strangers: names, arguments and uses of Horovod that version 0.28 does not accept (HZ23)."""
 
 from __future__ import annotations
 
@@ -40,9 +40,10 @@ _BY_MOMENTUM = ("sgd", "rmsprop")
 
 
 class Stranger(NamedTuple):
-    """A use that Horovod does not take; `missing` are required arguments that are not given.
+    """A use that Horovod does not accept; `missing` are the omitted required arguments.
 
-    `is_mild` tells that Horovod takes it for now, `is_certain` that the program surely runs on what does not.
+    With `is_mild`, Horovod still accepts it; with `is_certain`, the program surely runs on a version that
+    does not.
     """
 
     place: Occurrence
@@ -71,7 +72,7 @@ class Strangers:
 
     @cached_property
     def calls(self) -> frozenset[ast.AST]:
-        """The calls among the places that are not mild."""
+        """The calls at places that are not mild."""
         return frozenset(each.place.node for each in self.all if not each.is_mild)
 
     @cached_property
@@ -109,7 +110,7 @@ class Strangers:
 
     @cached_property
     def _modules(self) -> set[str]:
-        """The last names that a module of Horovod may be read by."""
+        """The last names under which a Horovod module may be imported."""
         found = {"callbacks", "elastic", "horovod"}
         for script in self._script.scripts:
             own = [each for each in script.imports if each.full_name.partition(".")[0] == "horovod"]

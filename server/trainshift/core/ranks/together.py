@@ -1,7 +1,7 @@
 """Together: the training loops that all ranks run, and those that lack averaging.
 
-A loop that some ranks alone go through, or that no code runs, is no loop of all ranks; neither is a step that
-an elastic script takes before its ranks train together.
+A loop that only some ranks run, or that no code runs, is not a loop of all ranks; nor is a step that an
+elastic script takes before its ranks train together.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ _LAUNCHING = ("run", "run_remote")
 
 
 class Plain(NamedTuple):
-    """A call that takes gradients which nothing averages.
+    """A call whose gradients are not averaged.
 
-    `unused` is the wrap beside it, if any, `unheeded` the one that is used and averages nothing on Keras 3.
-    `own_tape` is the class of a model whose step applies the gradients of its own tape, whatever it is given.
+    `unused` is the wrap beside it, if any; `unheeded` is a wrap that is used but averages nothing on Keras 3.
+    `own_tape` is the class of a model whose step always applies the gradients of its own tape.
     """
 
     site: Site
@@ -147,7 +147,7 @@ class Together:
 
     @cached_property
     def _launched(self) -> set[Scope]:
-        """The functions that the program itself has run by ranks, on Spark, Ray or other processes."""
+        """The functions that the program itself launches on ranks: on Spark, Ray or other processes."""
         found: set[Scope] = set()
         for site in self._script.sites_named(*_LAUNCHING):
             names = self._names.full_names(site.node.func, site.scope, site.statement)
@@ -192,7 +192,7 @@ class Together:
 
     @cached_property
     def _elastic(self) -> set[Scope | None]:
-        """The functions that are run as ranks come and go."""
+        """The functions that run under Horovod's elastic training."""
         found: set[Scope | None] = set()
         for scope in self._script.scopes:
             for decorator in getattr(scope.node, "decorator_list", ()):
@@ -205,7 +205,7 @@ class Together:
 
     @cached_property
     def plain_tapes(self) -> list[Plain]:
-        """The calls of `gradient`, of tapes that nothing distributes, whose gradients are applied (HZ08)."""
+        """The `gradient` calls of undistributed tapes whose gradients are applied (HZ08)."""
         return list(dict.fromkeys(self._plain_tapes()))
 
     def _plain_tapes(self) -> Iterator[Plain]:
@@ -253,7 +253,7 @@ class Together:
         )
 
     def _unused(self, gradient: Gradient) -> Site | None:
-        """The call that distributes a gradient's tape under a name that is not used."""
+        """The call that distributes a gradient's tape under an unused name."""
         return self._wrap_of({tape.creation.node for tape in gradient.tapes}, "DistributedGradientTape")
 
     def _wrap_of(self, made: Collection[ast.AST | None], function: str) -> Site | None:
@@ -324,7 +324,7 @@ class Together:
         )
 
     def _beside(self, optimizer: Occurrence) -> Site | None:
-        """A wrap of the very optimizer that is used without it, if there is one."""
+        """An unused wrap of the same optimizer, if there is one."""
         used = {each.node for each in self._names.values(*optimizer[:3]) if isinstance(each, Instance)}
         return self._wrap_of(used, "DistributedOptimizer")
 

@@ -1,4 +1,4 @@
-"""Trails: everything that an expression has its value from, with the code of generators and classes."""
+"""Trails: all sources of an expression's value, including the code of generators and classes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Trails:
         """The expressions that lead to an expression, itself first; `of_data` leaves out those that create
         weights.
 
-        With objects taken as a `whole`, all that one holds leads to each of its attributes.
+        With objects taken as a `whole`, the entire contents of one lead to each of its attributes.
         """
         key = at.node, at.scope, of_data, whole
         if key not in self._known:
@@ -50,8 +50,8 @@ class Trails:
         entered: set[Scope] = set()
 
         def run_for(each: Occurrence) -> Iterator[Occurrence]:
-            """Yield the reads and calls in functions that run to compute a value, although it is not made
-            from them.
+            """Yield the reads and calls in functions that run while a value is computed, but are not its
+            sources.
             """
             for at in occurrences_behind(self._script, *each[:3], stops, whole, seen):
                 found.append(at)
@@ -120,7 +120,7 @@ class Trails:
 
     @cached_property
     def _around(self) -> dict[Scope, list[Scope]]:
-        """The functions around the code of each scope."""
+        """The enclosing functions of each scope's code."""
         scopes = {
             *(each.scope for each in self._script.sites),
             *(each.scope for each in self._script.statements),

@@ -2,7 +2,7 @@
 
 A value diverges if a cause of divergence reaches it through its inputs, or through a test that chooses it.
 The result of a collective is always uniform, and so is a length or a shape. The causes of a value are those
-in its backward slice. The slice is finite, so that it needs no bound.
+in its backward slice. The slice is finite, so it needs no bound.
 """
 
 from __future__ import annotations
@@ -75,10 +75,11 @@ _GIVING = ("Get_rank",)
 
 
 class Of(Enum):
-    """The aspect of an expression that matters: its value, its length or, for a mask, how many rows it
-    selects.
+    """The relevant aspect of an expression: its value, its length or, for a mask, the number of selected
+    rows.
 
-    COUNT is a length that the script asks for, of files say, of which a rank's own disk may have more.
+    COUNT is a length that the script reads, such as a number of files, which may differ between the ranks'
+    disks.
     """
 
     VALUE = "value"
@@ -127,14 +128,15 @@ class Uniformity:
     def causes(
         self, at: Occurrence, of: Of = Of.VALUE, is_uniform: Callable[[ast.AST], bool] | None = None
     ) -> list[Cause]:
-        """Return why a value may differ between ranks, in the order of its slice; none if it is uniform.
+        """The causes for which a value may differ between ranks, in the order of its slice; none if it is
+        uniform.
 
-        `is_uniform` tells which expressions the caller knows to be so, or leaves to others.
+        `is_uniform` returns whether the caller knows an expression to be uniform, or leaves it to others.
         """
         return self._causes([(at, of)], is_uniform)
 
     def causes_of_any(self, values: Iterable[Occurrence]) -> list[Cause]:
-        """Return why one of some values may differ between ranks; shared sources are read once."""
+        """The causes for which one of some values may differ between ranks; shared sources are read once."""
         return self._causes([(each, Of.VALUE) for each in values], None)
 
     def _causes(self, starts: list[Reached], is_uniform: Callable[[ast.AST], bool] | None) -> list[Cause]:
@@ -154,7 +156,7 @@ class Uniformity:
         return list(found.values())
 
     def behind(self, at: Occurrence) -> Iterator[Occurrence]:
-        """Yield the expressions that a value is computed from, itself first; stops at causes and at shared
+        """Yield the expressions from which a value is computed, itself first; stop at causes and at shared
         values.
         """
         return (each for each, _ in reachable([(at, Of.VALUE)], self._steps, _key))
@@ -178,7 +180,7 @@ class Uniformity:
         return self._slices[key]
 
     def on_rank(self, at: Occurrence) -> bool:
-        """Return whether an expression may have another value on another rank because of its number."""
+        """Return whether an expression may differ between ranks because it depends on the rank's number."""
         return self._comes_of(at, RANK)
 
     def on_size(self, at: Occurrence) -> bool:
@@ -219,8 +221,8 @@ class Uniformity:
         return any(each in text for each in (*_NUMBERS, *_GIVING))
 
     def _hides_rank(self, at: Occurrence) -> bool:
-        """Return whether an expression has the same value on all ranks although it is computed from the
-        rank.
+        """Return whether an expression has the same value on all ranks although it is computed from
+        the rank.
         """
         node = at.node
         if isinstance(node, ast.Compare) and _asks_none(node):
@@ -248,7 +250,7 @@ class Uniformity:
         return reads_number(node) or (isinstance(node, ast.Call) and last_name(node.func) in _GIVING)
 
     def cause(self, at: Occurrence) -> Cause | None:
-        """Return why an expression itself differs between ranks; it is called often."""
+        """Return the reason why an expression itself differs between ranks; called often."""
         key = at.node, at.scope
         if key not in self._known:
             self._open += 1
@@ -287,9 +289,7 @@ class Uniformity:
         return next((kind for name in found if name and (kind := divergence.cause_of(name))), None)
 
     def _behind(self, reached: Reached) -> Iterator[Reached]:
-        """Yield the expressions that an expression's value comes from, one step back; nothing behind a cause
-        or a count.
-        """
+        """Yield the sources of an expression's value, one step back; nothing behind a cause or a count."""
         at, of = reached
         node = at.node
         if isinstance(node, ast.Attribute) and self._is_alike(node, at):
@@ -338,7 +338,8 @@ class Uniformity:
     def _is_alike(self, node: ast.Attribute, at: Occurrence) -> bool:
         """Return whether an attribute is the same on all ranks, even if its object differs.
 
-        That is a shape, the epochs of a history, and what data tell besides their order, such as a number.
+        Examples are a shape, the epochs of a history, and properties of data that do not depend on their
+        order.
         """
         if node.attr in _SHAPE:
             return True
@@ -464,7 +465,7 @@ class Uniformity:
 
     @cached_property
     def asks_any(self) -> bool:
-        """Return whether the program has any divergent value beside its data and rank numbers, even a
+        """Return whether the program has any divergent value besides its data and rank numbers, even a
         harmless one.
         """
         causes = (self.cause(of_call(each)) for each in self._script.sites)
@@ -478,7 +479,7 @@ class Uniformity:
 
     @cached_property
     def losses(self) -> dict[ast.AST, Site]:
-        """The expressions whose gradients are taken, each with the call that does so."""
+        """The expressions whose gradients are taken, each with the gradient call."""
         found: dict[ast.AST, Site] = {}
         for gradient in self._program.fact(Steps).gradients:
             site = gradient.site
@@ -511,7 +512,7 @@ class Uniformity:
 
     @cached_property
     def _inputs(self) -> set[ast.AST]:
-        """The inputs of graphs that get the rows of batches, and from which minimized losses are computed."""
+        """The inputs of graphs that get batches of rows, and from which minimized losses are computed."""
         behind, found = self._program.fact(Trails).behind, set[ast.AST]()
         for site in (
             self._script.sites_named("minimize", "compute_gradients") if self._flow.has_session else ()
@@ -522,7 +523,7 @@ class Uniformity:
         return {each for each in found if isinstance(each, ast.Call) and last_name(each.func) in _INPUTS}
 
     def is_fed(self, cause: Cause) -> bool:
-        """Return whether a cause is an input of a graph, which has its value when the graph runs."""
+        """Return whether a cause is an input of a graph, whose value is fed when the graph runs."""
         return cause.at.node in self._inputs
 
     def is_meant(self, cause: Cause) -> bool:
@@ -543,7 +544,7 @@ class Uniformity:
 
 
 def is_mask(node: ast.AST) -> bool:
-    """Return whether an expression chooses elements by a condition that they fulfil."""
+    """Return whether an expression selects elements by a condition on them."""
     if isinstance(node, ast.Call):
         return any(last_name(each).rstrip("_") == "bool" for each in arguments(node))
     return isinstance(node, _MASKS) or (

@@ -1,7 +1,7 @@
 """Value flow: the inputs of an expression, one step back, and the tests that choose among them.
 
 Analyses of ranks use it to follow values: through names, tuples, containers, parameters, returns and the
-fetches of sessions. The result of a collective depends on nothing of a single rank.
+fetches of sessions. The result of a collective does not depend on a single rank.
 """
 
 from __future__ import annotations
@@ -50,9 +50,7 @@ class ValueFlow:
         self._known: dict[tuple[ast.expr, Scope], tuple[Occurrence, ...]] = {}
 
     def parts(self, at: Occurrence) -> tuple[Occurrence, ...]:
-        """The expressions that an expression's value comes from, one step back, and the tests that choose
-        among them.
-        """
+        """The sources of an expression's value, one step back, and the tests that choose among them."""
         key = at.node, at.scope
         if key not in self._known:
             self._known[key] = tuple(self._parts(at))
@@ -152,7 +150,7 @@ class ValueFlow:
     def is_collected(self, at: Occurrence) -> bool:
         """Return whether an expression is a call of a collective, whose result all ranks share.
 
-        It may stand in code that is not known to run, such as a method of a class that nothing names.
+        The call may be in code that is not known to run, such as a method of an unused class.
         """
         if at.node in self._collected:
             return True
@@ -173,7 +171,7 @@ class ValueFlow:
                 yield from (Occurrence(node, value.scope, where) for node, where in value.scope.returns)
 
     def tests_of(self, item: ItemBinding, beside: Statement | None) -> Iterator[Occurrence]:
-        """Yield the tests that decide whether something is put into a container, or into which of several."""
+        """Yield the tests that decide whether a value is put into a container, or into which of several."""
         binding = item.binding
         yield from tests_around(binding.statement, beside)
         if isinstance(item.base, ast.IfExp | ast.Subscript):
@@ -240,7 +238,9 @@ class ValueFlow:
 
 
 def tests_around(statement: Statement | None, beside: Statement | None) -> Iterator[Occurrence]:
-    """Yield the tests of the `if`s around a statement, in its function, except those around `beside` too."""
+    """Yield the tests of the enclosing `if`s of a statement, in its function, except those that also enclose
+    `beside`.
+    """
     if statement is None:
         return
     common = set(beside.ancestors()) if beside is not None else set()

@@ -1,7 +1,7 @@
 """Verdicts: whether a value is the same on all ranks, the lattice of the analysis of uniformity.
 
-`Uniform` is its bottom and `Divergent` its top.  A value is `Unknown` where the text does not show it, as of
-what a library gives, or where a bound is reached.
+`Uniform` is its bottom and `Divergent` its top.  A value is `Unknown` if the text does not show it, such as
+the result of a library, or if a bound is reached.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from trainshift.python.syntax.chunk_syntax import Site
 
 
 class Cause(NamedTuple):
-    """The reason why a value may diverge, and the expression that it comes from; `site` if that is a call."""
+    """The reason why a value may diverge, and the expression that causes it; `site` if that is a call."""
 
     kind: CauseKind
     at: Occurrence
@@ -24,7 +24,7 @@ class Cause(NamedTuple):
 
 
 class Verdict:
-    """The answer to "do all ranks have the same value here?"."""
+    """The answer to the question whether all ranks have the same value at a place."""
 
     is_uniform: ClassVar[bool] = False
     diverges: ClassVar[bool] = False
@@ -32,14 +32,14 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Uniform(Verdict):
-    """All ranks surely have one value."""
+    """All ranks certainly have the same value."""
 
     is_uniform: ClassVar[bool] = True
 
 
 @dataclass(frozen=True, slots=True)
 class Unknown(Verdict):
-    """The text does not show whether ranks have one value."""
+    """The text does not show whether ranks have the same value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Divergent(Verdict):
 
 
 def joined(verdicts: Iterable[Verdict]) -> Verdict:
-    """Return the least upper bound of some verdicts: that of a value which each of them is a part of."""
+    """Return the least upper bound of some verdicts: that of a value with all of them as parts."""
     found = list(verdicts)
     causes = dict.fromkeys(cause for each in found if isinstance(each, Divergent) for cause in each.causes)
     if any(each.diverges for each in found):
@@ -66,5 +66,5 @@ def divergent(kind: CauseKind, site: Site) -> Divergent:
 
 
 def cause_of(kind: CauseKind, site: Site) -> Cause:
-    """Return the cause of divergence that a call is."""
+    """Return the cause of divergence if a call is one."""
     return Cause(kind, of_call(site), site)

@@ -45,8 +45,8 @@ class WhichKeras:
 
     @property
     def is_demanded(self) -> bool:
-        """Return whether a person, the project or the script itself requires it, so that it runs on no
-        other.
+        """Return whether a person, the project or the script itself requires it, so that it runs on no other
+        version.
         """
         if self._choices.keras != KERAS_AUTO:
             return True
@@ -66,7 +66,7 @@ class WhichKeras:
 
     @property
     def _signs(self) -> KerasSigns:
-        """The signs in the original text; edits do not turn it into a program for another Keras."""
+        """The signs in the original text, since edits do not turn it into a program for another Keras."""
         program = self._program.whole
         while program.origin is not None:
             program = program.origin[0].whole
@@ -74,7 +74,7 @@ class WhichKeras:
 
     @cached_property
     def _found(self) -> tuple[str, str]:
-        """The Keras, and the evidence for it."""
+        """The Keras version, and the evidence for it."""
         asked, why = self._choices.keras, self._choices.why_keras
         if self.is_chosen:
             return asked, ""
@@ -96,7 +96,7 @@ class WhichKeras:
         return KERAS_2, ""
 
     def _open(self, signs: KerasSigns) -> tuple[str, str]:
-        """The Keras if none is required or installed: by the names of files, otherwise 2."""
+        """The Keras if none is required or installed: decided by the names of files, otherwise 2."""
         if (sign := signs.of_2 or signs.of_names) is not None:
             return sign.keras, sign.told
         return KERAS_2, ""

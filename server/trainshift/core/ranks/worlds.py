@@ -1,4 +1,4 @@
-"""Worlds: environments, queues and simulations. What they return is different on each rank."""
+"""Worlds: environments, queues and simulations, whose results differ between ranks."""
 
 from __future__ import annotations
 

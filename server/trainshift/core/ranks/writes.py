@@ -125,7 +125,7 @@ class Writes:
         return any(not set(each).isdisjoint("wx+") for each in texts(values))
 
     def _callbacks(self) -> Iterator[Occurrence]:
-        """Yield the callbacks that only write, at their creation, of a `fit` that all ranks call."""
+        """Yield the callbacks that only write, at their creation, in a `fit` that all ranks call."""
         for loop in self._together.loops:
             for element in callbacks(self._script, loop.sites[0]):
                 if self._branches.of(element) is not None or self._on_some(element):

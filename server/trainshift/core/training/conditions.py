@@ -31,7 +31,7 @@ _Outcomes: TypeAlias = frozenset[tuple[Occurrence, bool]]
 class Condition:
     """A value that never changes is one of `values`, or (unless `among`) none of them.
 
-    `of` tells the value from others: what the script reads it from.
+    `of` identifies the value by the source from which the script reads it.
     """
 
     of: str
@@ -64,7 +64,9 @@ class Conditions:
         self._solved: dict[Cfg, Solution[_Outcomes]] = {}
 
     def of(self, at: Occurrence) -> Iterator[Condition]:
-        """Yield the conditions that hold wherever an expression is evaluated, as its own function shows."""
+        """Yield the conditions that hold wherever an expression is evaluated, as far as its
+        function shows.
+        """
         statement = at.statement
         assert statement is not None
         for outer, inner in pairwise(expression_path(statement.node, at.node)):
@@ -100,8 +102,8 @@ class Conditions:
             yield Condition(f"bool({same})", frozenset({True}), holds)
 
     def _compared(self, node: ast.Compare, test: Occurrence, holds: bool) -> Iterator[Condition]:
-        """Yield the conditions that follow from ``mode == "fit"``, ``mode in ("fit", "both")`` and the
-        like.
+        """Yield the conditions that follow from ``mode == "fit"``, ``mode in ("fit", "both")`` and similar
+        tests.
         """
         if len(node.ops) != 1:
             return

@@ -1,4 +1,4 @@
-"""The control flow of a program: where code is left, which calls never come back, which tests decide."""
+"""The control flow of a program: exits from code, calls that never return, and tests that decide."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ class ControlFlow:
     # Facts from the names of the program
 
     def ends(self, call: ast.Call) -> bool:
-        """Return whether a call never returns: it ends the process, or its function always does so or
-        raises.
+        """Return whether a call never returns: it ends the process, or its function always does so
+        or raises.
         """
         return call in self._ending
 
@@ -178,7 +178,7 @@ class ControlFlow:
         return any(each in each.facts.once(_with_tests) for each in scopes)
 
     def decisions(self, cfg: Cfg) -> Iterator[tuple[Edge, Occurrence, bool]]:
-        """Yield the edges of a graph that start at tests, the tests, and whether they hold there."""
+        """Yield the edges of a graph that start at tests, with the tests and their outcomes."""
         for point in cfg.all:
             for edge in point.out:
                 if point.role in (Role.TEST, Role.GUARD) and edge.kind in (EdgeKind.TRUE, EdgeKind.FALSE):
@@ -212,10 +212,10 @@ class ControlFlow:
         return not self._repeated[cfg].isdisjoint(cfg.starts(statement.node))
 
     def avoids(self, statements: Collection[Statement], end: Statement, start: Statement | None) -> bool:
-        """Return whether control may come to `end` without passing one of some statements, from `start` on,
-        or from where its function begins.
+        """Return whether control may reach `end` without passing one of some statements, from `start` on, or
+        from the beginning of its function.
 
-        All of them are of one function, or of a file's own code.
+        All of them are in one function, or in a file's own code.
         """
         cfg = self.graph(end)
         passed = [point for each in statements for point in cfg.starts(each.node)]
@@ -242,7 +242,7 @@ class ControlFlow:
     def deciding(
         self, statement: Statement, is_asked: Callable[[Statement], bool] = lambda outer: True
     ) -> Iterator[tuple[Statement, bool]]:
-        """Yield the tests that a statement runs only on one outcome of, the nearest first, and the outcome.
+        """Yield the tests of which only one outcome leads to a statement, nearest first, with the outcome.
 
         `is_asked` selects the relevant statements. Such a test precedes the statement; there may be other
         paths to it. A test whose other outcome only raises an error does not count, since an error ends
@@ -268,7 +268,7 @@ class ControlFlow:
 
 
 def _within(statement: Statement) -> Iterator[Statement]:
-    """A statement and those around it in the same function, class, or file, the outermost last."""
+    """A statement and its enclosing ones in the same function, class, or file, the outermost last."""
     around: Statement | None = statement
     while around is not None:
         yield around
@@ -278,7 +278,7 @@ def _within(statement: Statement) -> Iterator[Statement]:
 
 
 def _topmost(statement: Statement) -> Statement:
-    """The outermost statement around one in the same function, class, or file."""
+    """The outermost enclosing statement in the same function, class, or file."""
     return [*_within(statement)][-1]
 
 

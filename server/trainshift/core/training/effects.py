@@ -1,7 +1,7 @@
 """Effects of calls in training code: the knowledge about libraries for `python/values/effects.py`.
 
-Entries of libraries say what their calls do, and names what those of unseen objects do; what functions of the
-workspace do follows from these.
+Entries of libraries describe the effects of their calls, and method names those of unknown objects; the
+effects of functions in the workspace follow from these.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _OUTWARD = (Role.WRITER, Role.MOVES, Role.OUTSIDE, Role.TRACKER)
 
 
 class Effects:
-    """The effects of the calls and functions of one script, and of those that it is linked to."""
+    """The effects of the calls and functions of one script, and of the scripts linked to it."""
 
     def __init__(self, program: Program) -> None:
         self._program = program

@@ -1,4 +1,4 @@
-"""Executions: how often the code of a script runs, and whether eagerly, traced, or by a model's `fit`."""
+"""Executions: how often code of a script runs, and whether eagerly, traced, or by a model's `fit`."""
 
 from __future__ import annotations
 
@@ -71,12 +71,12 @@ class Executions:
         )
 
     def runs_once(self, site: Site) -> bool:
-        """Return whether the call is surely made at most once in a run of the script."""
+        """Return whether the call is certainly made at most once in a run of the script."""
         return not site.deferred and self._evaluated_once(site.statement)
 
     def entered_once(self, scope: Scope) -> bool:
-        """Return whether the function around the scope is surely run at most once; the script's own code
-        is.
+        """Return whether the function around the scope certainly runs at most once; the script's own code
+        does.
         """
         function = scope.function()
         for each in reachable(filter(None, [function]), self._entered_from):
@@ -95,7 +95,7 @@ class Executions:
         return [caller] if caller is not None else []
 
     def _one_call(self, function: Scope) -> Site | None:
-        """The only call that runs a function; None where there may be others."""
+        """The only call that runs a function; None if there may be others."""
         sites, elsewhere = self._script.names.callers(function)
         if elsewhere and not sites:
             launches = [site for site in self._script.sites_named(*_LAUNCHERS) if _hands_over(site, function)]
@@ -129,13 +129,11 @@ class Executions:
         return len(made) == 1 == self._script.loads(cls.name) and self.runs_once(made[0])
 
     def is_traced(self, scope: Scope) -> bool:
-        """Return whether the code may run in the trace of a `tf.function`, as the step of a Keras model
-        does.
-        """
+        """Return whether the code may run in the trace of a `tf.function`, like the step of a Keras model."""
         return self.custom_model(scope) is not None or any(True for _ in self._tracers(scope))
 
     def is_in_graph(self, scope: Scope) -> bool:
-        """Return whether the code may run in a graph, traced or of a script without eager execution."""
+        """Return whether the code may run in a graph: traced, or in a script without eager execution."""
         return self.runs_in_graphs or self.is_traced(scope)
 
     def compiles_with_xla(self, scope: Scope) -> bool:
@@ -168,7 +166,7 @@ class Executions:
             yield from self._wrappings(function)
 
     def _callers_and_outer(self, function: Scope) -> list[Scope]:
-        """The functions that call a function, and the one that defines it."""
+        """The callers of a function, and the function that defines it."""
         callers = [site.scope.function() for site in self._script.names.callers(function)[0]]
         return [each for each in (_function_around(function), *reversed(callers)) if each is not None]
 
@@ -207,7 +205,7 @@ def _hands_over(site: Site, function: Scope) -> bool:
 
 
 def is_of_one_branch(site: Site) -> bool:
-    """Return whether a call is in one branch of an `if` of its own function that has another branch."""
+    """Return whether a call is in one branch of an `if` of its own function that also has another branch."""
     for below, above in pairwise(site.statement.path()):
         if above.scope is not site.statement.scope:
             return False
@@ -240,7 +238,7 @@ def _function_around(function: Scope) -> Scope | None:
 
 
 def counted_in(statement: Statement) -> str:
-    """The counter that a statement counts in: ``step += 1``, ``step.assign_add(1)``, ``for step, x in
+    """The counter that a statement increments: ``step += 1``, ``step.assign_add(1)``, ``for step, x in
     enumerate(ds)``.
     """
     node, value = statement.node, getattr(statement.node, "value", None)

@@ -47,7 +47,7 @@ DEFAULT_OPTIMIZER = "rmsprop"
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Fit:
-    """A call that fits a model.  `certain` is false where only the call itself speaks for a Keras model."""
+    """A call that fits a model.  `certain` is false if only the call itself suggests a Keras model."""
 
     site: Site
     model: ast.expr
@@ -100,7 +100,7 @@ class Fits:
 
     @cached_property
     def steps(self) -> list[Step]:
-        """The steps that `train_on_batch` takes, of several on one model in a block only the first."""
+        """The steps of `train_on_batch`; if one block has several on one model, only the first."""
         by_site = {fit.site: fit for fit in self.batches}
         firsts = map(by_site.__getitem__, firsts_on_batch(self._script, by_site))
         return [Step(fit.site, fit.model, None, [], [fit.model], False, on_batch=True) for fit in firsts]
@@ -118,7 +118,7 @@ class Fits:
 
     @cached_property
     def own_compiles(self) -> list[Compile]:
-        """Every call of a `compile` of the script itself, on a model that it fits, with any arguments."""
+        """The calls of the script's own `compile` method on a model that it fits, with any arguments."""
         known = {each.site for each in self.compiles}
         return [
             Compile(site, None, self.own_tape(site.node.func.value, site))
@@ -144,7 +144,7 @@ class Fits:
         return None
 
     def _is_of_model(self, site: Site) -> bool:
-        """Return whether the call may be `Model.compile` (or one of the script's own that takes an
+        """Return whether the call may be `Model.compile` (or the script's own method that takes an
         optimizer).
         """
         if of_super(site):
@@ -162,8 +162,8 @@ class Fits:
         return takes or bool(members) or any(isinstance(value, Unknown) for value in values)
 
     def _optimizer_of(self, site: Site) -> ast.expr | None:
-        """The optimizer argument of a `compile`, by the parameters of the script's own `compile` if it has
-        one.
+        """The optimizer argument of a `compile`, found by the parameters of the script's own `compile` if it
+        has one.
         """
         own = [each.scope for each in self._names.callee(site) if isinstance(each, Function)]
         if not own:
@@ -183,7 +183,7 @@ class Fits:
         return not fitted.isdisjoint(given) or None in fitted or None in given
 
     def _identity(self, node: ast.expr, site: Site) -> frozenset[ast.AST | Scope | None]:
-        """The identity of a model: the calls that create it, its own class; None for unknown parts."""
+        """The identity of a model: the calls that create it, or its own class; None for unknown parts."""
         known = self._identities.get(node)
         if known is None:
             values = self._names.site_values(node, site)
@@ -219,7 +219,7 @@ class Fits:
         ]
 
     def _is_compiled(self, fit: Fit, loading: Site, compiling: list[Statement]) -> bool:
-        """Return whether a loaded model is compiled before it is fitted, on every way that is seen."""
+        """Return whether a loaded model is compiled before it is fitted, on every known path."""
         flow = self._program.fact(ControlFlow)
         graph = flow.graph(fit.site.statement)
         here = [each for each in compiling if flow.graph(each) is graph]
@@ -229,13 +229,13 @@ class Fits:
         return not flow.avoids(here, fit.site.statement, start)
 
     def own_tape(self, model: ast.expr, site: Site) -> Scope | None:
-        """The class of a model, if the step of its own applies gradients of its own tape."""
+        """The class of a model whose own step applies the gradients of its own tape."""
         return next((cls for cls in self._own_tapes(model, site) if cls is not None), None)
 
     def librarys_tape(self, model: ast.expr, site: Site) -> str:
-        """The class of a library that a model may be of, and whose step applies its own tape's gradients.
+        """The library class of a model whose step applies the gradients of its own tape.
 
-        Empty if there is none, or where a class of the script has a step instead.
+        Empty if there is none, or if a class of the script overrides the step.
         """
         libraries = self._program.fact(Libraries)
         for value in self._names.site_values(model, site):
@@ -254,7 +254,7 @@ class Fits:
         return any(each is not None and each.flag("compiled") for each in known)
 
     def _replaces_step(self, cls: Scope) -> bool:
-        """Return whether a class has a `train_step` that does without that of its base."""
+        """Return whether a class has a `train_step` that does not call its base's."""
         step = self._names.function_named(cls, "train_step")
         return step is not None and not any(
             site.scope.function() is step and of_super(site)
@@ -267,7 +267,7 @@ class Fits:
         return len(self._own_tapes(compile.site.node.func.value, compile.site)) > 1
 
     def _own_tapes(self, model: ast.expr, site: Site) -> set[Scope | None]:
-        """The class with a tape of its own in its step, or None, for each class that the model may have."""
+        """For each possible class of the model: the class whose step has its own tape, or None."""
         values = self._names.site_values(model, site)
         found = {self._with_own_tape(value) for value in values}
         if len(found) > 1:
@@ -313,7 +313,7 @@ class Fits:
         return frozenset(found)
 
     def uses_compiled_optimizer(self, model: Scope) -> bool:
-        """Return whether the `train_step` of a model class steps the optimizer that it was compiled with."""
+        """Return whether the `train_step` of a model class steps the optimizer with which it was compiled."""
         family = self._names.ancestry(model)
         return any(
             self._program.fact(Executions).custom_model(step.site.scope) in family
@@ -364,7 +364,7 @@ def _fits(loop: Loop) -> Iterator[Fit]:
 
 
 def firsts_on_batch(script: Script, sites: Iterable[Site] | None = None) -> Iterator[Site]:
-    """Yield calls of `train_on_batch`, of several on one model in a block only the first."""
+    """Yield the calls of `train_on_batch`; if one block has several on one model, only the first."""
     seen: set[tuple[int, str]] = set()
     for site in script.sites_named(ON_BATCH) if sites is None else sites:
         if isinstance(site.node.func, ast.Attribute):

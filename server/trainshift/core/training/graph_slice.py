@@ -1,7 +1,7 @@
 """The backward slice of an operation of a graph: the calls whose results reach it.
 
-Names, containers and functions are read backwards from the expression.  A call that is not wanted and not of
-a function of the script passes its receiver and its arguments on; what is wanted is not looked behind.
+Names, containers and functions are read backwards from the expression.  A call that is neither wanted nor of
+a function of the script passes its receiver and its arguments on; wanted calls are not followed further.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ def reaching_calls(
 ) -> list[T]:
     """The calls among `wanted` whose results reach `node`, in the order found.
 
-    Without `through_objects` what a library's object is made of is not taken to reach what is read of it.
+    Without `through_objects`, the constructor arguments of a library's object do not count as reaching its
+    attributes.
     """
     if not wanted:
         return []
@@ -64,7 +65,7 @@ def is_reached(
 
 
 def calls_behind(script: Script, node: ast.expr, scope: Scope, statement: Statement | None) -> set[ast.Call]:
-    """Every call whose result may reach `node`, those of the script's functions included."""
+    """Every call whose result may reach `node`, including those in the script's functions."""
     flow: _Slice[None] = _Slice(script, {})
     flow.follow(Occurrence(node, scope, statement))
     return flow.calls
@@ -81,8 +82,8 @@ def occurrences_behind(
 ) -> list[Occurrence]:
     """Every expression whose value may reach `node`, where it is read, up to `stops`.
 
-    Unless objects are taken as a `whole`, what else one holds does not reach an attribute that is shown.
-    Those that are in `seen`, and what is behind them, are left out; the others are added to it.
+    Unless objects are taken as a `whole`, their other contents do not reach a known attribute. Expressions in
+    `seen`, and everything behind them, are left out; the others are added to it.
     """
     flow = _Slice(script, stops, whole=whole, seen=seen)
     flow.follow(Occurrence(node, scope, statement))
@@ -117,7 +118,7 @@ class _Slice(Generic[T]):
         self.visited: list[Occurrence] = []
 
     def follow(self, at: Occurrence, is_first_enough: bool = False) -> None:
-        """Visit the occurrence and all that leads to it, depth first, without a limit."""
+        """Visit the occurrence and everything that leads to it, depth first, without a limit."""
         for _, each in reachable([_keyed(at)], self._before, _FIRST, self._seen):
             self.visited.append(each)
             if isinstance(each.node, ast.Call):
@@ -128,7 +129,7 @@ class _Slice(Generic[T]):
                         return
 
     def _before(self, keyed: Keyed) -> tuple[Keyed, ...]:
-        """The occurrences one step back from an occurrence, last first; cached, since a script has many
+        """The occurrences one step back from an occurrence, last first; cached, because a script has many
         slices.
         """
         key, at = keyed
@@ -193,14 +194,14 @@ class _Slice(Generic[T]):
         return self._script.names.may_be(owner, *api.SESSION, *api.MONITORED_SESSION)
 
     def _step(self, step: Step | None) -> None:
-        """Follow the source of a name's or attribute's value, or the object that it is a part of."""
+        """Follow the source of a name's or attribute's value, or the object that contains it."""
         for each in (*step.sources, *step.within) if step is not None else ():
             self._next.append(each)
             if each.site is None:
                 self._conditions(each.statement)
 
     def _conditions(self, statement: Statement | None) -> None:
-        """Follow the operations that a graph runs before those which the statement makes."""
+        """Follow the operations that a graph runs before the statement's own."""
         if not self._is_controlled:
             return
         for above in statement.ancestors() if statement is not None else ():

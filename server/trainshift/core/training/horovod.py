@@ -1,6 +1,6 @@
 """Find the use of Horovod in a script: its import, the code of the root rank, the scaled values.
 
-spec.md 5.20: statements that are distributed already are recognised here and left alone.
+spec.md 5.20: statements that are already distributed are recognised here and left alone.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Horovod:
         self._elsewhere: dict[Cfg, frozenset[Point]] = {}
 
     def imported_as(self, module: str) -> tuple[str, Statement] | None:
-        """The expression that is `module` (TENSORFLOW, KERAS) at module level, and its import."""
+        """The expression for `module` (TENSORFLOW, KERAS) at module level, and its import."""
         wanted = (module, *_ALSO.get(module, ()))
         for name, bindings in self._script.module_bindings.items():
             imports = [binding for binding in bindings if binding.kind == "import"]
@@ -82,7 +82,7 @@ class Horovod:
 
     @cached_property
     def is_elastic(self) -> bool:
-        """Return whether the script trains by a state that Horovod broadcasts, as ranks come and go."""
+        """Return whether the script trains with Horovod's elastic state, as ranks come and go."""
         return bool(self.calls(*_ELASTIC))
 
     def is_call(self, site: Site, *functions: str) -> bool:
@@ -90,7 +90,7 @@ class Horovod:
         return self._function(site.node.func, site.scope, site.statement) in functions
 
     def is_function(self, at: Occurrence, *functions: str) -> bool:
-        """Return whether an expression is one of Horovod's functions itself, which is meant to be called."""
+        """Return whether an expression is an uncalled Horovod function that should be called."""
         values = self._script.names.values(*at[:3])
         return bool(values) and all(
             isinstance(each, Library)
@@ -106,7 +106,7 @@ class Horovod:
         return isinstance(called, ast.Call) and self.is_call(self._script.site_of(called), *functions)
 
     def calls(self, *functions: str) -> list[Site]:
-        """Every call of one of Horovod's `functions`, whatever it is called in the script."""
+        """Every call of one of Horovod's `functions`, under any name in the script."""
         return [site for site, function in self._calls.items() if function in functions]
 
     @cached_property
@@ -117,7 +117,7 @@ class Horovod:
         return {site: function for site, function in named if function}
 
     def _function(self, node: ast.expr, scope: Scope, statement: Statement | None) -> str:
-        """The name of the Horovod function that an expression is; empty if it is none."""
+        """The name of the Horovod function that an expression refers to; empty if there is none."""
         if not self.is_used:
             return ""
         for name in self._script.names.full_names(node, scope, statement):
@@ -127,14 +127,12 @@ class Horovod:
 
     @cached_property
     def starts_in_functions(self) -> bool:
-        """Return whether the script itself starts Horovod, and in functions alone, as for
-        ``horovod.run(main)``.
-        """
+        """Return whether the script starts Horovod only inside functions, as for ``horovod.run(main)``."""
         return all(site.scope.function() is not None for site in self._starts) and bool(self._starts)
 
     def is_started_below(self, site: Site) -> bool:
-        """Return whether the script itself starts Horovod after a call: in functions, or further down its
-        own.
+        """Return whether the script starts Horovod after a call: in functions, or further down in its own
+        code.
         """
         function = site.scope.function()
         own = [each for each in self._starts if each.scope.function() is function]
@@ -149,7 +147,7 @@ class Horovod:
     def sets_up(self, statement: Statement, above: Sequence[Statement]) -> bool:
         """Return whether the statement starts Horovod or gives a rank its GPU, and calls nothing else.
 
-        A flag of a broadcast right below, as told by the statements `above`, belongs to it.
+        A broadcast flag directly below, judged by the statements `above`, belongs to it.
         """
         if not self.is_used or isinstance(statement.node, ast.FunctionDef | ast.ClassDef):
             return False
@@ -165,14 +163,14 @@ class Horovod:
     def scaled(self, node: ast.expr, scope: Scope, statement: Statement | None) -> bool:
         """Return whether the value of `node` depends on ``hvd.size()``, through variables too.
 
-        The step that a schedule is asked about decides where it is, and scales nothing; nor do numbers of
+        The step passed to a schedule only selects a position, and scales nothing; neither do numbers of
         steps.
         """
         return is_reached(self._script, self._scales, node, scope, statement)
 
     def divided(self, node: ast.expr, scope: Scope, statement: Statement | None) -> bool:
-        """Return whether a number of steps depends on ``hvd.size()``, other than by an object that knows a
-        rate.
+        """Return whether a number of steps depends on ``hvd.size()``, other than through an object that knows
+        a rate.
         """
         return is_reached(self._script, self._sizes, node, scope, statement, through_objects=False)
 
@@ -188,7 +186,7 @@ class Horovod:
         """Return whether a call stands in ``step * hvd.size()``, of a counter or of a parameter of
         `__call__`.
 
-        So it does in ``steps // hvd.size()``.
+        The same holds for ``steps // hvd.size()``.
         """
         for above in expression_path(site.statement.node, site.node):
             if isinstance(above, ast.BinOp) and above.right is site.node:
@@ -212,7 +210,7 @@ class Horovod:
 
     @cached_property
     def _counted(self) -> set[str]:
-        """The names that the script counts in, one by one."""
+        """The names that the script increments as counters."""
         return {counted_in(statement) for statement in self._script.statements} - {""}
 
     def sets_weights(self, site: Site) -> bool:
@@ -279,7 +277,7 @@ class Horovod:
         return False
 
     def _called_on_root(self, function: Scope) -> bool:
-        """Return whether a function is called on rank 0 only; a call of its own decides nothing."""
+        """Return whether a function is called on rank 0 only; recursive calls do not count."""
         if function in self._asked_of:
             return True
         sites, elsewhere = self._script.names.callers(function)
@@ -313,7 +311,7 @@ class Horovod:
         return self._decides(test, lambda source: self._tells_root(source, holds))
 
     def _compares_rank(self, node: ast.Compare, test: Occurrence, holds: bool) -> bool:
-        """Like `_tells_root`, for ``hvd.rank() == 0`` and the like."""
+        """Like `_tells_root`, for ``hvd.rank() == 0`` and similar comparisons."""
         if len(node.ops) != 1:
             return False
         sides = [node.left, node.comparators[0]]
@@ -337,7 +335,7 @@ class Horovod:
         return self._decides(at, self._is_rank)
 
     def tells_rank(self, site: Site) -> bool:
-        """Return whether the rank is written in a call's arguments, so that they differ on each rank."""
+        """Return whether the rank occurs in a call's arguments, so that they differ between ranks."""
         parts = (part for each in arguments(site.node) for part in ast.walk(each))
         named = (each for each in parts if isinstance(each, ast.Call | ast.Name | ast.Attribute))
         return self.is_used and any(self._is_rank(_at(each, site.statement)) for each in named)
@@ -404,6 +402,6 @@ def is_first_value(node: ast.expr) -> bool:
 
 
 def _is_of_setup(name: str) -> bool:
-    """Return whether a function of a library starts Horovod, or shows and chooses devices."""
+    """Return whether a library function starts Horovod, or shows and chooses devices."""
     root, last = name.partition(".")[0], name.rpartition(".")[2]
     return (root == "horovod" and last in _SETTING_UP) or name.startswith("tensorflow.config.")

@@ -21,7 +21,7 @@ FITTING = ("fit", "fit_generator", "train_on_batch")
 
 
 class Pattern(Enum):
-    """A pattern of training. The rules are for the first five."""
+    """A pattern of training. The rules handle the first five."""
 
     GRAD_TAPE = "GradTape"
     OPTIMIZER = "Optimizer"
@@ -56,11 +56,11 @@ GRAPH_PATTERNS = frozenset({Pattern.ESTIMATOR, *SESSION_PATTERNS})
 class Loop:
     """One training loop of `script`.
 
-    `sites` are the calls that update the weights.  `statement` is the outermost `for` or `while` around
-    them, in their function or in the one that calls it; the first call's own statement if there is none
-    (a `fit` is a loop in itself).  `origin` is the call that decides the pattern where it is another one
-    (the strategy).  `certain` is false where the script does not show that the receiver is a model, and
-    `likely` is false where nothing even speaks for it.
+    `sites` are the calls that update the weights.  `statement` is the outermost `for` or `while` around them,
+    in their function or in the one that calls it; the first call's own statement if there is none (a `fit` is
+    a loop in itself).  `origin` is the call that decides the pattern if it is a different one (the strategy).
+    `certain` is false if the script does not show that the receiver is a model, and `likely` is false if
+    there is no evidence for it at all.
     """
 
     pattern: Pattern
@@ -81,14 +81,14 @@ class Loop:
 
     @property
     def is_call(self) -> bool:
-        """Return whether one call is the whole loop (`fit`, `train`), and no `for` or `while` of the
+        """Return whether one call is the whole loop (`fit`, `train`), without a `for` or `while` of the
         script.
         """
         return self.sites[0].name in ("fit", "fit_generator", "train", "train_and_evaluate")
 
     @property
     def span(self) -> Span:
-        """The span in `script` that messages point at: the header of the `for` or `while`, or the call."""
+        """The span in `script` to which messages point: the header of the `for` or `while`, or the call."""
         site = self.sites[0]
         if not self.is_call and is_loop(self.statement) and self.statement.scope is site.statement.scope:
             return header(self.script, self.statement)
@@ -101,7 +101,7 @@ class Loop:
 
     @property
     def call(self) -> str:
-        """The call that trains, as a message shows it: ``model.fit(...)``."""
+        """The call that trains, as shown in messages: ``model.fit(...)``."""
         site = self.sites[0]
         return f"{one_line(self.script.text(site.node.func, site))}(...)"
 
@@ -121,7 +121,7 @@ def is_loop(statement: Statement) -> bool:
 
 
 def named_function(scope: Scope) -> Scope | None:
-    """The innermost function around a scope that is not a lambda; None for the module's own code."""
+    """The innermost enclosing function that is not a lambda; None for the module's own code."""
     function = scope.function()
     while function is not None and not function.name:
         function = function.parent.function() if function.parent is not None else None

@@ -59,7 +59,7 @@ _COMPILE_KEYWORDS = frozenset({"optimizer", "loss", "metrics"})
 
 
 def candidates(script: Script) -> list[Site]:
-    """The calls that may train, by the names of the methods alone."""
+    """The calls that may train, judged only by the names of the methods."""
     names = (*FITTING, *STEPPING, *_ASSIGNING, *_WRAPPERS, "search", "train", "train_and_evaluate", "run")
     return list(script.sites_named(*names, APPLY))
 
@@ -70,7 +70,7 @@ def unseen_trainings(program: Program, root: Program) -> list[Site]:
 
 
 def read_loops(program: Program, root: Program) -> list[Loop]:
-    """The loops in one script, by pattern, one for each outermost loop statement."""
+    """The loops in one script, by pattern: one for each outermost loop statement."""
     reader = _Reader(program, root)
     merged: dict[tuple[Pattern, bool, Statement, Scope | None], Loop] = {}
     for loop in reader.read():
@@ -192,7 +192,7 @@ class _Reader:
             )  # fmt: skip
 
     def _is_alone(self, fit: Site, model: Occurrence) -> bool:
-        """Return whether rank 0 alone fits a model, without Horovod, and no other rank does."""
+        """Return whether only rank 0 fits a model, without Horovod."""
         horovod, creations = self._program.fact(Horovod), self._root.fact(Origins).creations
         if not horovod.site_on_root(fit):
             return False
@@ -209,7 +209,7 @@ class _Reader:
         return bool(made) and all(made.isdisjoint(creations(each)) for each in others)
 
     def _is_told(self, model: Occurrence) -> bool:
-        """Return whether a model is passed to a function that averages its gradients and replaces its
+        """Return whether a model is passed to a function that averages its gradients by replacing its
         optimizer's method.
         """
         name = dotted(model.node)
@@ -224,9 +224,7 @@ class _Reader:
         )
 
     def _is_own(self, called: Values) -> bool:
-        """Return whether the function that is called is one of the script's, and not perhaps that of a
-        model.
-        """
+        """Return whether the callee is a function of the script, and not possibly a model's."""
         return any(isinstance(value, Function) for value in called) and not any(
             isinstance(value, Member) and self._names.is_a(value.owner, *api.MODEL) for value in called
         )
@@ -362,7 +360,7 @@ class _Reader:
             yield Loop(Pattern.LIBRARY, self._script, [site], self._around(site))
 
     def _agents(self) -> Iterator[Loop]:
-        """The steps that the agents of a library take by tapes of their own."""
+        """The steps that a library's agents take with tapes of their own."""
         for site in self._program.fact(Agents).trainings:
             yield Loop(Pattern.GRAD_TAPE, self._script, [site], self._around(site))
 
@@ -415,7 +413,7 @@ class _Reader:
             )
 
     def _hidden_tapes(self) -> Iterator[Loop]:
-        """The steps of gradients that something else than a tape of the script takes, eagerly."""
+        """The eager steps whose gradients do not come from a tape of the script."""
         wanted = {site.node: site for site in self._script.sites_named(*_TAKING) if self._takes_eagerly(site)}
         for step in self._program.fact(Steps).steps if wanted else ():
             site = step.site
@@ -433,7 +431,9 @@ class _Reader:
                 yield Loop(Pattern.MINIMIZE, self._script, [site], around, [], optimizers, origin=taken[0])
 
     def _takes_eagerly(self, site: Site) -> bool:
-        """Return whether a call takes gradients by a tape of its own, or makes the function that does."""
+        """Return whether a call computes gradients with a tape of its own, or creates the function
+        that does.
+        """
         if site.name != _TAKING[0]:
             names = self._names.full_names(site.node.func, site.scope, site.statement)
             return any(name.startswith(_CONTRIBUTED) for name in names)
@@ -447,8 +447,8 @@ class _Reader:
         return self._names.may_be(values, *api.OPTIMIZERS) and self._is_eager(site)
 
     def _is_eager(self, site: Site) -> bool:
-        """Return whether an optimizer takes gradients of a function, or with a tape, as it does in TensorFlow
-        2.
+        """Return whether an optimizer takes the gradients of a function, or uses a tape, as in
+        TensorFlow 2.
         """
         loss = argument(site.node, 0, "loss")
         if any(word.arg == "tape" for word in site.node.keywords) or isinstance(loss, ast.Lambda):

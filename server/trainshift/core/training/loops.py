@@ -1,8 +1,8 @@
 """Training loops: the training code of a program, by pattern, with models, optimizers and tapes.
 
-This is the training-loop identification of spec.md 2.  A program is one script and what
-it calls in the files that it imports.  The summary of a function is the set of the patterns that run
-when it is called: none is the lattice's bottom, two or more are its top.
+This is the training-loop identification of spec.md 2.  A program is one script and its callees in the files
+that it imports.  The summary of a function is the set of the patterns that run when it is called: none is the
+lattice's bottom, two or more are its top.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Loops:
 
     @cached_property
     def own(self) -> list[Loop]:
-        """The loops in the program's first script, in text order, whoever calls them."""
+        """The loops in the program's first script, in text order, regardless of their callers."""
         found = [loop for loop in self._read if loop.likely]
         self._under_strategies(found)
         return found
@@ -80,7 +80,7 @@ class Loops:
 
     @cached_property
     def runs_eagerly(self) -> bool:
-        """Return whether something trains outside of a TF1 session, whose configuration names its GPU."""
+        """Return whether anything trains outside a TF1 session, whose configuration names its GPU."""
         patterns = {loop.pattern for loop in self.own}
         return not patterns or not patterns <= GRAPH_PATTERNS
 
@@ -117,7 +117,7 @@ class Loops:
 
     @cached_property
     def _linked(self) -> list[Script]:
-        """The other files, where the program's script does not join them all."""
+        """The other files, if the program's script does not join them all."""
         return [each for each in self._script.linked if each not in self._script.scripts]
 
     def steps(self, loop: Loop) -> tuple[Span, ...]:
@@ -128,12 +128,12 @@ class Loops:
 
     @cached_property
     def runs_any(self) -> bool:
-        """Return whether the first script trains when it is run itself, by the calls that are seen."""
+        """Return whether running the first script trains, judged by its visible calls."""
         training = {(loop.script, loop.function) for loop in self.all}
         return bool(training) and any(code in training for code in self._reached([None]))
 
     def summary(self, function: Scope | None) -> frozenset[Pattern]:
-        """The patterns that run when `function` of the first script (None: the script itself) is run."""
+        """The patterns that run when `function` of the first script (None: the script itself) runs."""
         reached = set(self._reached([function]))
         return frozenset(loop.pattern for loop in self.all if (loop.script, loop.function) in reached)
 
@@ -166,7 +166,7 @@ class Loops:
     # Code that runs
 
     def _is_reachable(self, code: _Code) -> bool:
-        """Test whether code may run through any function of the script, or through its own code."""
+        """Return whether code may run through any function of the script, or through its own code."""
         if code in self._reached_yet:
             return True
         for each in self._reachable:
@@ -182,14 +182,14 @@ class Loops:
 
     @cached_property
     def _reach(self) -> Reachability:
-        """The code that runs by names alone: a method of a class that is never named does not run."""
+        """The code that runs, judged by names alone: a method of a class that is never named does not run."""
         workspace = self._script.workspace
         return Reachability(workspace.reachable if workspace is not None else [self._script], seen=True)
 
     def _reached(self, starts: Iterable[Scope | None]) -> Iterator[_Code]:
         """Yield the code that may run: functions, and (None) the modules that are imported on the way.
 
-        What stands behind the ``__main__`` guard of an imported file does not run.
+        Code under the ``__main__`` guard of an imported file does not run.
         """
 
         def run_by(code: _Code) -> Iterator[_Code]:
@@ -230,7 +230,9 @@ class Loops:
     # tf.distribute
 
     def _under_strategies(self, loops: list[Loop]) -> None:
-        """Loops that run under a `tf.distribute` strategy of the program, or may, are that strategy's."""
+        """The loops of a strategy: those that run, or may run, under a `tf.distribute` strategy of the
+        program.
+        """
         if not loops:
             return
         every = list(self._strategy_sites())
@@ -261,9 +263,10 @@ class Loops:
         return entered if entered and script.loads(target.id) == len(entered) + sizes else None
 
     def _is_apart(self, loop: Loop, origin: Site, blocks: list[Statement] | None) -> bool:
-        """Return whether a loop surely has nothing to do with a strategy that only `blocks` are run under.
+        """Return whether a loop is certainly unrelated to a strategy that only `blocks` use.
 
-        That is where it is over before the strategy is made, or trains a model that was made elsewhere.
+        That is the case if it ends before the strategy is created, or trains a model that was created
+        elsewhere.
         """
         if self._is_over(loop.statement, origin.statement):
             return True
@@ -279,7 +282,7 @@ class Loops:
         )
 
     def _run_in(self, sites: list[Site]) -> set[Scope]:
-        """The functions that some calls run, directly or not."""
+        """The functions that some calls run, directly or indirectly."""
         called = {function for site in sites for function in self._script.names.called_functions(site)}
         return {function for _, function in self._reached(called) if function is not None}
 
@@ -311,7 +314,7 @@ class Loops:
         return any(api.is_subclass(name, *api.STRATEGY) for name in names)
 
     def _strategy_sites(self) -> Iterator[Site]:
-        """The calls of the program that may make a strategy, or use one."""
+        """The calls of the program that may create a strategy, or use one."""
         hidden = next(self._script.sites_named(*_STRATEGY_METHODS), None) is not None
         if hidden or any("trategy" in name for name in self._script.identifiers):
             yield from self._script.sites_calling(_strategy_calls())
@@ -350,7 +353,7 @@ class Loops:
         return None if shared else False
 
     def shared_model(self, one: Loop, other: Loop) -> Occurrence | None:
-        """The model of `one` that `other` trains too, as far as the script shows."""
+        """The model of `one` that `other` also trains, as far as the script shows."""
         made = frozenset[ast.AST]().union(*(self._origins.creations(place) for place in other.models))
         return next(
             (place for place in one.models if not made.isdisjoint(self._origins.creations(place))), None
@@ -368,7 +371,7 @@ def _is_of_script_only(loop: Loop) -> bool:
 
 
 def _enclosing(loop: Loop) -> Iterator[Scope]:
-    """Yield the functions around a loop's calls, a method's step included."""
+    """Yield the functions around a loop's calls, including a method's step."""
     for site in loop.sites:
         scope = site.scope.function()
         while scope is not None:

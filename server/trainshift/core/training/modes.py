@@ -1,8 +1,8 @@
-"""Modes: which code of a program never runs for the same object as which other.
+"""Modes: pairs of code in a program that never run for the same object.
 
-Two calls belong to modes that exclude each other where every way to the one parts from every way to the
-other: in two branches of an `if` or a `match`, behind a branch that leaves, in one call of this function or
-of that one, or under conditions that cannot both hold.
+Two calls belong to exclusive modes if every path to one parts from every path to the other: in two branches
+of an `if` or a `match`, after a branch that exits, in calls of different functions, or under contradictory
+conditions.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _DEEPEST = 60
 
 
 class Modes:
-    """The pairs of places in one program of which one run reaches only one."""
+    """The pairs of places in one program of which each run reaches at most one."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
@@ -41,8 +41,8 @@ class Modes:
         self._ways = Questions[list[_Way]]([], [()], deepest=_DEEPEST)
 
     def exclude(self, one: Occurrence, other: Occurrence, made: Collection[Site]) -> bool:
-        """Return whether two expressions are never both evaluated for one object that the calls `made`
-        make.
+        """Return whether two expressions are never both evaluated for one object created by the
+        calls `made`.
         """
         ways, others = self._to(one), self._to(other)
         makers = self._makers(made)
@@ -50,8 +50,8 @@ class Modes:
         return few and all(self._part(way, by, makers) for way, by in product(ways, others))
 
     def runs_once(self, at: Occurrence, made: Collection[Site]) -> bool:
-        """Return whether an expression is evaluated at most once for each object that the calls `made`
-        make.
+        """Return whether an expression is evaluated at most once for each object created by the
+        calls `made`.
         """
         return self._once(at, self._makers(made))
 
@@ -84,7 +84,7 @@ class Modes:
     # Where two paths part
 
     def _part(self, way: _Way, other: _Way, makers: Collection[Site]) -> bool:
-        """Return whether two paths exclude each other, so that a run does not reach both ends."""
+        """Return whether two paths exclude each other, so that no run reaches both ends."""
         for (depth, one), (level, two) in product(enumerate(way), enumerate(other)):
             if one.scope.function() is two.scope.function() and self._apart(one, two, makers):
                 return True
@@ -96,7 +96,7 @@ class Modes:
         return contradict(some, others)
 
     def _apart(self, one: Occurrence, two: Occurrence, makers: Collection[Site]) -> bool:
-        """Return whether only one of two expressions of a function is evaluated each time that it is run."""
+        """Return whether each call of a function evaluates only one of two expressions."""
         if one.statement is two.statement:
             return _in_two_arms(one, two) and self._once(one, makers)
         for first, second in product(_within(one), _within(two)):
@@ -114,8 +114,8 @@ class Modes:
     # How often code runs
 
     def _makers(self, made: Collection[Site]) -> set[Site]:
-        """The calls that return a new object each time: those that create it, and those of their
-        functions.
+        """The calls that return a new object each time: constructors, and calls of functions that return
+        their results.
         """
 
         def handed_on(site: Site) -> list[Site]:
@@ -176,7 +176,7 @@ def _always_in(site: Site, loop: Statement | None) -> bool:
 
 
 def _gives_new(site: Site) -> bool:
-    """Return whether a call makes an object that nothing keeps for the next time: it is named, or
+    """Return whether a call creates an object that is not kept for the next time: it is named, or
     returned.
     """
     node, function = site.statement.node, site.scope.function()

@@ -38,7 +38,7 @@ class Origins:
         return frozenset(node for node in self.of(at) if node is not None)
 
     def inside_and_out(self, at: Occurrence) -> frozenset[ast.AST]:
-        """The calls that create an object, and those of the functions that return it."""
+        """The calls that create an object, and the calls of the functions that return it."""
         found = self.creations(at)
         giving: list[Scope | None] = [at.scope.function()]
         for function in giving:
@@ -70,7 +70,7 @@ class Origins:
             yield None
 
     def _trace_call(self, node: ast.Call, at: Occurrence) -> Iterator[ast.AST | None]:
-        """Yield the creations behind a call: the call itself, unless its function returns an object made
+        """Yield the creations behind a call: the call itself, unless its function returns an object created
         elsewhere.
         """
         values = self._names.values(node.func, at.scope, at.statement)

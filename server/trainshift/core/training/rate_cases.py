@@ -1,7 +1,7 @@
 """Rate cases: the possible values of a learning rate's expression, and the place of each case.
 
-A rate that is computed from the optimizer's own (``lr * 0.9``) is scaled with it, one that is written as a
-number is not; one expression may be the one in one case and the other in another.
+A rate computed from the optimizer's current rate (``lr * 0.9``) is scaled with it, a literal number is not;
+one expression may be either, depending on the case.
 """
 
 from __future__ import annotations
@@ -76,7 +76,8 @@ _CHOICES = (_Form.CASES, _Form.ITEM)
 class _Reading:
     """An expression split into its parts.
 
-    `own` is what it may be besides its `parts`.  `given` are the arguments of a function that is not known.
+    `own` are its possible kinds besides those of its `parts`.  `given` are the arguments of an unknown
+    function.
     """
 
     place: Occurrence
@@ -132,7 +133,7 @@ class RateCases:
         )
 
     def reached(self, place: Occurrence) -> Iterator[Occurrence]:
-        """Yield every expression that the value of `place` may come from, except itself."""
+        """Yield every source of the value of `place`, except itself."""
         for reading in self._closure(place):
             if reading.place.node is not place.node:
                 yield reading.place
@@ -144,7 +145,7 @@ class RateCases:
     def is_rate(self, place: Occurrence, held: bool = False) -> bool:
         """Return whether the expression is the rate of an optimizer.
 
-        `held` tells that it is used like a variable, which an attribute of that name then is a rate by.
+        With `held`, it is used like a variable, so an attribute of that name is a rate.
         """
         if place.node in self._open:
             return False
@@ -166,7 +167,7 @@ class RateCases:
         return any(map(holds, sliced(place, choices)))
 
     def member(self, place: Occurrence) -> tuple[Occurrence, str] | None:
-        """The object and the name of ``object.name``, also as ``getattr(object, "name")``."""
+        """The object and the name in ``object.name``, also as ``getattr(object, "name")``."""
         node = place.node
         if isinstance(node, ast.Attribute):
             return Occurrence(node.value, place.scope, place.statement), node.attr
@@ -199,7 +200,7 @@ class RateCases:
         return member[1] == "optimizer" and self._may_be(member[0], self._is_shown_model)
 
     def _is_shown_model(self, place: Occurrence) -> bool:
-        """Return whether the expression is a model: by its class, as a callback's own, or since it is
+        """Return whether the expression is a model: by its class, as a callback's own, or because it is
         fitted.
         """
         values = self._values(place)
@@ -227,7 +228,7 @@ class RateCases:
     # Kinds
 
     def _closure(self, place: Occurrence) -> list[_Reading]:
-        """The expression and all that its value may come from, split into parts."""
+        """The expression and all sources of its value, split into parts."""
 
         def behind(reading: _Reading) -> Iterator[_Reading]:
             return map(self._reading, reversed((*reading.parts, *reading.given)))
@@ -237,7 +238,7 @@ class RateCases:
     def _solve(
         self, place: Occurrence, settled: frozenset[ast.expr], known: dict[_Reading, RateKind]
     ) -> dict[_Reading, RateKind]:
-        """The kinds of the expression and all its sources, by a fixed point."""
+        """The kinds of the expression and all of its sources, computed as a fixed point."""
         readings = [each for each in self._closure(place) if each not in known]
         found = dict.fromkeys(readings, RateKind.NONE)
 
@@ -255,7 +256,7 @@ class RateCases:
         return found
 
     def _joined(self, reading: _Reading, kind_of: Callable[[Occurrence], RateKind]) -> RateKind:
-        """The kind of an expression by the kinds of its parts."""
+        """The kind of an expression, from the kinds of its parts."""
         kinds = [kind_of(part) for part in reading.parts]
         kind = reading.own
         for each in kinds:
@@ -359,7 +360,7 @@ class RateCases:
         return _Reading(place, _Form.CASES, tuple(parts), own)
 
     def _read_binding(self, place: Occurrence, binding: Binding) -> tuple[RateKind, tuple[Occurrence, ...]]:
-        """The value of one binding: a kind that has no parts, or expressions."""
+        """The value of one binding: a kind without parts, or expressions."""
         if binding.target in self._schedulers.current:
             return RateKind.CURRENT, ()
         if binding.kind == "deleted":
@@ -468,7 +469,7 @@ class RateCases:
 
     @cached_property
     def _callers(self) -> dict[Scope, list[Site]]:
-        """The calls of each function of the script, however they reach it."""
+        """The calls of each function of the script, direct or indirect."""
         found: dict[Scope, list[Site]] = {}
         for site in self._script.sites:
             for function in self._names.called_functions(site):

@@ -36,7 +36,7 @@ def computes(value: Value) -> bool:
 
 
 def kind_of_values(values: frozenset[Value]) -> RateKind:
-    """The possible kinds of an expression by the objects that it may stand for."""
+    """The possible kinds of an expression, from its possible objects."""
     computing = [value for value in values if computes(value)]
     kind = RateKind.SOURCE if computing else RateKind.NONE
     return kind if values and len(computing) == len(values) else kind | RateKind.NUMBER

@@ -26,7 +26,7 @@ class RateSetting:
 
 
 class RateSettings:
-    """The settings of rates of one script."""
+    """The changes of rates in one script."""
 
     def __init__(self, program: Program, cases: RateCases) -> None:
         self._script = program.script
@@ -57,7 +57,7 @@ class RateSettings:
         """Yield the places where the script itself multiplies an existing optimizer's rate by the number of
         ranks.
 
-        It is made of the rate that the optimizer was given, which has to stay as it is then.
+        The product uses the rate that the optimizer was created with, so that rate must stay unchanged.
         """
         for value, optimizer, grows in self._by_attribute():
             if self._horovod.scaled(*value[:3]) and (grows or self._multiplies(value)):
@@ -91,7 +91,7 @@ class RateSettings:
     def _multiplies(self, value: Occurrence) -> bool:
         """Return whether a product multiplies an optimizer's rate by the number of ranks.
 
-        Steps of a schedule that are divided by that number come with the optimizer, and multiply nothing.
+        Steps of a schedule divided by that number belong to the optimizer's creation, and multiply nothing.
         """
         rates = {
             (id(at.node), id(at.scope))
@@ -124,8 +124,8 @@ class RateSettings:
                 yield RateSetting(Occurrence(given[2], site.scope, site.statement, site), optimizer)
 
     def is_within_optimizer(self, setting: RateSetting) -> bool:
-        """Return whether an optimizer class of the script passes on a rate that it was given, and scaled by
-        that.
+        """Return whether an optimizer class of the script passes on a rate argument that is already
+        scaled.
         """
         scope: Scope | None = setting.value.scope
         while scope is not None and scope.kind != "class":
@@ -133,7 +133,7 @@ class RateSettings:
         return scope is not None and self._names.descends(scope, *api.OPTIMIZERS)
 
     def assigned(self, site: Site) -> tuple[ast.expr | None, ast.expr | None]:
-        """The variable and the value of ``variable.assign(x)`` and ``K.set_value(variable, x)``."""
+        """The variable and the value in ``variable.assign(x)`` and ``K.set_value(variable, x)``."""
         if self._names.calls(site, "tensorflow.keras.backend.set_value"):
             return argument(site.node, 0, "x"), argument(site.node, 1, "value")
         if site.name != "set_value" and isinstance(site.node.func, ast.Attribute):

@@ -23,12 +23,12 @@ class Schedulers:
 
     @cached_property
     def callbacks(self) -> list[Site]:
-        """The calls that may make a callback that sets the rate, by their names."""
+        """The calls that may create a callback that sets the rate, judged by their names."""
         return self._script.sites_calling(api.last_names(_SCHEDULER, PLATEAU) | {"__init__"})
 
     @cached_property
     def current(self) -> set[ast.arg]:
-        """The parameters by which a `LearningRateScheduler` passes the rate to its function: ``f(epoch,
+        """The parameters through which a `LearningRateScheduler` passes the rate to its function: ``f(epoch,
         lr)``.
         """
         found: set[ast.arg] = set()
@@ -48,7 +48,7 @@ class Schedulers:
         return [value for value in values if isinstance(value, Function)]
 
     def schedule(self, site: Site) -> ast.expr | None:
-        """The argument of a `LearningRateScheduler`, also as that of the ``__init__`` of one."""
+        """The schedule argument of a `LearningRateScheduler`, also in the ``__init__`` of a subclass."""
         if not self._makes_scheduler(site):
             return None
         return next((word.value for word in site.node.keywords if word.arg == "schedule"), None) or next(

@@ -35,7 +35,7 @@ def _step_names(script: Script) -> set[str]:
 
 
 def names_of(script: Script, calls: set[ast.Call]) -> set[str]:
-    """The names and attributes that the results of `calls` are bound to, through further assignments."""
+    """The names and attributes to which the results of `calls` are bound, through further assignments."""
     found: set[str] = set()
     if not calls:
         return found
@@ -68,12 +68,12 @@ def _parts(value: ast.expr) -> Iterator[ast.AST]:
 
 
 def _runs(node: ast.AST) -> bool:
-    """Return whether it is a call of a method that is named as a session's that runs operations."""
+    """Return whether it is a call of a method with the name of a session's run method."""
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "run"
 
 
 def _controlled(script: Script) -> Iterator[tuple[str, str]]:
-    """The names in a ``with tf.control_dependencies([...])``, each with a name that is bound under it."""
+    """The names in a ``with tf.control_dependencies([...])``, each with a name bound under it."""
     for site in script.sites_named("control_dependencies"):
         block = site.statement.branches.get("body", ()) if isinstance(site.statement.node, ast.With) else ()
         conditions = [part for part in ast.walk(site.node) if isinstance(part, ast.Name | ast.Attribute)]

@@ -46,10 +46,10 @@ class Tape:
 
 @dataclass(eq=False, slots=True)
 class Gradient:
-    """A call of ``tape.gradient`` or the like.
+    """A call of ``tape.gradient`` or a similar method.
 
-    `bare` are those of its tapes that may come to it undistributed, `wrapped` those that may come to it
-    distributed, by the calls `wraps`: a tape is among both where a condition decides.
+    `bare` are the tapes that may reach it undistributed, `wrapped` those that may reach it distributed, by
+    the calls `wraps`: a tape is among both if a condition decides.
     """
 
     site: Site
@@ -67,10 +67,9 @@ class Gradient:
 class Step:
     """A call of `apply_gradients` or `apply`, or of `train_on_batch`, whose receiver is the model.
 
-    `models` are the expressions whose ``.variables`` are all that the step trains, empty if
-    they cannot be told.  Of ``apply(grads, variables)`` the `pairs` are the gradients, and the `variables`
-    stand beside them; `gradients` are the gradient calls that reach it, none if they are `reduced`
-    by an allreduce of the script's own.
+    `models` are the expressions whose ``.variables`` are all that the step trains, empty if they are unknown.
+    In ``apply(grads, variables)`` the `pairs` are the gradients, next to the `variables`; `gradients` are the
+    gradient calls that reach it, none if they are `reduced` by an allreduce of the script's own.
     """
 
     site: Site
@@ -139,7 +138,7 @@ class Steps:
     def steps(self) -> list[Step]:
         """Every optimizer step, with the tapes' gradients that reach it.
 
-        What rank 0 alone trains is none: a rank that averaged with it would wait for the others.
+        Training on rank 0 alone is not a step: a rank that averaged would wait for the others.
         """
         steps = []
         for site in (*self._script.sites_named("apply_gradients"), *self._applied):
@@ -164,7 +163,7 @@ class Steps:
         return [step for step in steps if step not in alone or not shared.isdisjoint(self._optimizers(step))]
 
     def _take_sources(self, step: Step) -> None:
-        """For ``apply(grads)``, take the sources of the gradients as the variables that the optimizer was
+        """For ``apply(grads)``, use the sources of the gradients as the variables that the optimizer was
         built with.
         """
         if len(step.gradients) != 1 or step.gradients[0].site.scope is not step.site.scope:
@@ -216,9 +215,10 @@ class Steps:
     def _creations(
         self, values: Values, behind: Values = frozenset()
     ) -> tuple[list[ast.Call], list[ast.Call]]:
-        """The calls that made the tapes among `values`: of those as they are, and of those in a wrap.
+        """The calls that created the tapes among `values`, plain or wrapped.
 
-        They were found `behind` some wraps, into which nothing looks again: ``self.tape = wrap(self.tape)``.
+        The wraps in `behind` were already followed, and are not followed again: ``self.tape =
+        wrap(self.tape)``.
         """
         bare: list[ast.Call] = []
         wrapped: list[ast.Call] = []
@@ -268,7 +268,7 @@ class Steps:
         return reaching_calls(self._script, wanted, pairs, *at)
 
     def is_optimizers_own(self, scope: Scope) -> bool:
-        """Return whether code is a method of an optimizer, which is not a loop but is called by one."""
+        """Return whether code is a method of an optimizer, which a loop calls, but which is not a loop."""
         owner = class_around(scope)
         return owner is not None and self._script.names.descends(owner, *api.OPTIMIZERS)
 
@@ -314,7 +314,7 @@ class Steps:
     def _variables_of(
         self, pairs: ast.expr, scope: Scope, statement: Statement | None
     ) -> tuple[ast.expr, Scope, Statement | None] | None:
-        """The expression of the variables in ``zip(gradients, variables)``, looked for behind names."""
+        """The expression of the variables in ``zip(gradients, variables)``, followed through names."""
         names = self._script.names
         if isinstance(pairs, ast.Call) and len(pairs.args) >= 1:
             called = names.full_names(pairs.func, scope, statement)

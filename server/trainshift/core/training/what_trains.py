@@ -1,4 +1,4 @@
-"""Code that trains: functions, statements and calls of a script that every rank must run, and run alike."""
+"""Code that trains: functions, statements and calls of a script that every rank must run identically."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ class WhatTrains:
         return found
 
     def site_trains(self, site: Site) -> bool:
-        """Return whether the call makes an optimizer step, or anything else that every rank must take part
-        in.
+        """Return whether the call makes an optimizer step, or another action in which every rank must take
+        part.
         """
         return site in self._training_sites
 

@@ -1,4 +1,4 @@
-"""Writing: whether a call that creates a folder may find it there already, by the `try` around it."""
+"""Writing: check whether a `try` allows for a folder that already exists."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _FORGIVING = ("FileExistsError", "OSError", "EnvironmentError", "IOError", "Exce
 
 
 def is_forgiven(statement: Statement) -> bool:
-    """Return whether a statement is in a `try` that handles its failure if another rank was first."""
+    """Return whether a statement is in a `try` that handles its failure if another rank was faster."""
     below = statement
     for above in statement.ancestors():
         if isinstance(above.node, ast.Try) and below.branch == "body":

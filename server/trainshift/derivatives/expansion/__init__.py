@@ -1,1 +1,1 @@
-"""Lowering: active expressions that need statements of their own are written as statements."""
+"""Lowering: rewrite active expressions that need statements of their own."""

@@ -17,7 +17,9 @@ from trainshift.python.syntax.chunk_syntax import COMPREHENSIONS
 
 
 def shared_names(reader: Reader) -> set[frozenset[str]]:
-    """The pairs of names of a function that are refused, since a change by one is a change of the other."""
+    """The pairs of names of a function that are refused, because a mutation of one is a mutation of the
+    other.
+    """
     aliases = reader.whole.aliases(reader.function)
     found = [each.alias for each in aliases.conflicts()] if reader.whole.reverse else []
     return {frozenset((each.name, each.other)) for each in found if each.unless is None and not each.is_twice}
@@ -72,7 +74,7 @@ def _placed(
 
 
 class _Named(ast.NodeTransformer):
-    """Puts expressions for variables that are read."""
+    """Replaces reads of variables by expressions."""
 
     def __init__(self, names: dict[str, ast.expr]) -> None:
         self.names = names
@@ -114,8 +116,8 @@ def _can(reader: Reader, node: ast.For, name: str, source: ast.expr, shared: set
 
 
 def _elsewhere(place: ast.expr, source: ast.expr) -> bool:
-    """Return whether a place certainly has another key than a loop's iterable: a word, not one of two
-    numbers.
+    """Return whether a place certainly has a different key than a loop's iterable: a string, or a different
+    number.
     """
     return root_of(place) == root_of(source) and any(
         isinstance(one, ast.Constant)
@@ -127,7 +129,7 @@ def _elsewhere(place: ast.expr, source: ast.expr) -> bool:
 
 
 def _keys(node: ast.expr) -> list[ast.expr]:
-    """The indices that lead to an element, the first one first."""
+    """The indices that lead to an element, first one first."""
     return [*_keys(node.value), node.slice] if isinstance(node, ast.Subscript) else []
 
 

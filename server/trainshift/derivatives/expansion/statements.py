@@ -46,7 +46,7 @@ def expand(whole: Analysis) -> None:
 
 
 def _active_names(function: Function) -> set[str]:
-    """The active variables of a function as it is written."""
+    """The active variables of a function in its current form."""
     written = {*function.params, *terms.names_bound(function.node.body)}
     return written & function.varied & function.useful
 
@@ -173,7 +173,7 @@ class Expander:
         return terms.with_value(node, ast.Call(call.func, [held, *call.args[1:]], []))
 
     def _is_array(self, node: ast.expr) -> bool:
-        """Return whether the parts of an active value are those of an array that is computed here."""
+        """Return whether the parts of an active value are those of an array computed here."""
         whole, kind = self.function.whole, self.reader.kind(node)
         if not (whole.reverse and whole.arrays and self.reader.value(node)):
             return False
@@ -186,7 +186,7 @@ class Expander:
         return self.function.whole.reverse and kind.has("list") and not kind.has("tuple")
 
     def _placed(self, node: ast.Assign | ast.AugAssign, place: ast.Subscript) -> list[ast.stmt]:
-        """A store at a place that the store itself may move: the place is saved before."""
+        """A store at a place that the store itself may change: the place is saved first."""
         moved = not isinstance(place.slice, ast.Slice) and root_of(place) in asked_by(place.slice)
         held = self._held(place.slice) if moved else self._told(place.slice)
         target = ast.Subscript(place.value, held, ast.Store())
@@ -211,7 +211,7 @@ class Expander:
         return ast.fix_missing_locations(ast.copy_location(made, node))
 
     def _sequence(self, node: ast.expr, backwards: bool = False) -> ast.expr:
-        """The iterable of a loop, with names for active values created there, as their elements have
+        """The iterable of a loop, with names for active values created there, because their elements have
         adjoints.
         """
         if asks_length(self.reader, node, self.resized):
@@ -256,9 +256,9 @@ class Expander:
     def _target(self, node: ast.For) -> tuple[ast.expr, list[ast.stmt]]:
         """The target of a loop, and the first statements of its body.
 
-        The way back goes through the same values again, so a variable that the body sets is another one, and
-        so is one whose value the body may replace where it comes from.  An active variable that the loop
-        gives a count or a key gets it by an assignment.
+        The reverse pass iterates over the same values again, so a variable that the body sets is renamed, and
+        so is one whose source the body may replace.  An active variable gets a count or a key from the loop
+        by an assignment.
         """
         match node:
             case ast.For(
@@ -298,7 +298,7 @@ class Expander:
         return terms.name(held)
 
     def _copies(self, node: ast.expr) -> bool:
-        """Return whether an expression is an active part of a list, which is a list of its own."""
+        """Return whether an expression is an active slice of a list, which is a new list."""
         part = isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Slice)
         return part and self.reader.value(node) and not self.reader.kind(node).has("array")
 
@@ -361,7 +361,7 @@ class Expander:
         return self._children(node)
 
     def _told(self, index: ast.expr) -> ast.expr:
-        """An index, with calls in it that are done once moved before the statement."""
+        """An index, with its calls moved before the statement so that they run once."""
         return terms.rebuilt(index, {id(each): self._held(each) for each in once(self.reader, index)})
 
     def _of_pairs(self, pairs: ast.expr) -> ast.DictComp:
@@ -370,7 +370,7 @@ class Expander:
         return ast.DictComp(key, each, [ast.comprehension(target, pairs, [], 0)])
 
     def _got(self, base: ast.expr, key: ast.expr, default: list[ast.expr]) -> ast.expr:
-        """Rewrite `d.get(key, default)` as an element, if there is one."""
+        """Rewrite `d.get(key, default)` as an element, if it exists."""
         if root_of(base) is None or any(once(self.reader, base)):
             base = self._held(base)
             self.function.varied |= terms.names_read(base)
@@ -392,9 +392,7 @@ class Expander:
         return ordered and bool(given or dotted not in FOLDED or self._compares_containers(node))
 
     def _compares_containers(self, node: ast.Call) -> bool:
-        """Return whether the values that a call chooses from are containers: one of them is the value,
-        whole.
-        """
+        """Return whether a call chooses among containers, of which the whole chosen one is the value."""
         kinds = [self.reader.kind(each) for each in node.args]
         return any(each.container for each in ([kinds[0].element()] if len(kinds) == 1 else kinds))
 
@@ -439,11 +437,11 @@ class Expander:
         return ast.ListComp(item, [ast.comprehension(terms.stored(item), node, [], 0)])
 
     def _is_library(self, node: ast.expr) -> bool:
-        """Return whether an expression is a function of a library that has a derivative."""
+        """Return whether an expression is a library function with a derivative."""
         return self.function.dotted(node) in self.function.whole.rows
 
     def _named_function(self, node: ast.expr) -> ast.expr:
-        """A function of a library that is used as a value, made a function of the file's own."""
+        """A library function that is used as a value, wrapped in a function of the file."""
         dotted = self.function.dotted(node) or ""
         rows = self.function.whole.rows
         params = rows.get(f"{dotted}.whole", rows[dotted]).params
@@ -483,7 +481,7 @@ class Expander:
         return ast.copy_location(terms.made_of(node, fields), node) if changed else node
 
     def _loops(self, node: ast.ListComp | ast.DictComp | ast.GeneratorExp | ast.SetComp) -> ast.expr:
-        """The list or dict that a comprehension makes, filled by loops."""
+        """The list or dict of a comprehension, filled by loops."""
         held = self.function.temporary()
         self.function.local.add(held)
         bound = terms.names_bound([each.target for each in node.generators])

@@ -13,7 +13,7 @@ from trainshift.python.rewrite import terms
 
 
 class Tangents(Analysis):
-    """Everything that the jvp of one function needs."""
+    """All data for the jvp of one function."""
 
     reverse = False
 
@@ -27,7 +27,7 @@ class Tangents(Analysis):
         return self.names[function]
 
     def signature(self, function: Function) -> tuple[list[str], set[str]]:
-        """The parameters that have a tangent."""
+        """The parameters with a tangent."""
         return self._signature(function), set()
 
     def _signature(self, function: Function) -> list[str]:
@@ -48,7 +48,7 @@ class Tangents(Analysis):
         )
 
     def functions_made(self) -> list[ast.FunctionDef]:
-        """The jvp of the function at the start, after all that it needs."""
+        """The jvp of the requested function, after all functions that it needs."""
         self.made_name(self.start)
         made: dict[Function, ast.FunctionDef] = {}
         while waiting := [each for each in self.names if each.parent is None and each not in made]:
@@ -77,7 +77,7 @@ class Tangents(Analysis):
         return False
 
     def _begun(self) -> list[str]:
-        """The parameters that vary, though the derivative is not along them."""
+        """The varied parameters, even if the derivative is not along them."""
         return [each for each in self.start.params if self.start.active(each) and each not in self.wrt]
 
     def jvp(self, function: Function) -> ast.FunctionDef:

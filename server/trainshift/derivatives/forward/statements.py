@@ -80,7 +80,7 @@ class Forward:
                 self.values.out.append(node)
 
     def _assign_all(self, node: ast.Assign) -> None:
-        """Assigns a value to all targets of a statement, in their order."""
+        """Assign a value to all targets of a statement, in order."""
         value, targets = node.value, node.targets
         if len(targets) == 1:
             self._assign(node, targets[0], value)
@@ -248,7 +248,7 @@ class Forward:
     def _with_names(self, names: set[str | None]) -> set[str]:
         """Variables with their aliases: reads through these must precede a mutation.
 
-        Two parameters, or a captured variable, may be one thing whenever their kinds let them.
+        Two parameters, or a captured variable, may be one object if their kinds allow it.
         """
         aliases = self.function.whole.aliases(self.function)
         own = {each for each in names if each is not None}

@@ -23,7 +23,7 @@ class Values(Writer):
         self.out: list[ast.stmt] = []
 
     def begun(self, name: str, given: bool) -> ast.stmt:
-        """The tangent of a parameter that the derivative is not along."""
+        """The tangent of a parameter without a given direction."""
         zero = terms.constant(0.0)
         kind = self.function.kind(name)
         made = terms.assign(
@@ -67,7 +67,7 @@ class Values(Writer):
                 self._mark(child)
 
     def ahead(self, node: Node, top: bool = False) -> ast.expr:
-        """The value of an operation; parts that its tangent needs too get names."""
+        """The value of an operation; parts that its tangent also needs get names."""
         if node.sort == "call":
             held, dot = self.function.temporary(), ""
             dot = self.function.fresh(f"{held}_dot")
@@ -239,7 +239,7 @@ class Values(Writer):
         return self.whole.dot_names.get((self.function.owner(name), name))
 
     def wide(self, value: ast.expr) -> ast.expr:
-        """Zeros of an array's shape, which give a tangent that shape."""
+        """Zeros in an array's shape, which broadcast a tangent to that shape."""
         if self.whole.tensors:
             return self.helper("_zeros", value)
         return terms.call("np.zeros", terms.call("np.shape", value))

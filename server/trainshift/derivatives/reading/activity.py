@@ -1,11 +1,11 @@
 """Activity of variables: varied if they depend on the parameters to differentiate by, and useful if the
 result depends on them.
 
-Varied goes forward and useful backward.  Both are known of a variable as a whole, since it has one tangent or
-adjoint wherever it stands.  So they are sparse analyses: variables are the nodes of the graph, and its edges
-are the assignments that `derivatives/reading/reader.py` finds.  `feed` notes an edge, and `use` makes useful
-all from which a variable can be reached.  What varies depends on kinds as well, so readings go on until
-nothing grows.
+Varied is a forward property, useful a backward one.  Both apply to a variable as a whole, because it has one
+tangent or adjoint everywhere.  So they are sparse analyses: variables are the nodes of the graph, and its
+edges are the assignments that `derivatives/reading/reader.py` finds.  `feed` records an edge, and `use` marks
+all variables from which one can be reached.  Varied variables also depend on kinds, so passes repeat until
+nothing changes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Variable = tuple[Function, str]
 
 
 def vary(function: Function, name: str) -> None:
-    """Make a variable varied, of whatever function around it is."""
+    """Mark a variable as varied, in its own function."""
     owner = function.owner(name)
     if owner is not None:
         owner.varied.add(name)
@@ -53,7 +53,7 @@ def _behind(variable: Variable) -> list[Variable]:
 
 
 def _read_by(function: Function, node: ast.expr) -> list[Variable]:
-    """Return the variables that an expression reads, those included that the functions in it capture."""
+    """Return the variables that an expression reads, including the captures of its functions."""
     found: list[Variable] = []
     for name in terms.names_read(node):
         owner = function.owner(name)
@@ -65,7 +65,7 @@ def _read_by(function: Function, node: ast.expr) -> list[Variable]:
 
 
 def feed(function: Function, name: str, *nodes: ast.expr) -> None:
-    """Record the sources of a variable: the variables they read are useful as soon as it is."""
+    """Record the sources of a variable: the variables they read become useful as soon as it does."""
     owner = function.owner(name)
     if owner is None:
         return
@@ -82,10 +82,10 @@ def spread_to_aliases(
     changed: set[str],
     shows: Callable[[str, str], bool],
 ) -> bool:
-    """Make variables active that may be aliases of a name through which something active is stored.
+    """Mark possible aliases of a name through which an active value is stored as active.
 
-    `pairs` are the names that may be one object, `changed` those by which one is changed; `shows` tells that
-    the first of two names may show what is changed by the second.  Return whether that is news.
+    `pairs` are the names that may be one object, `changed` those by which one is mutated; `shows` returns
+    whether the first of two names may show a mutation by the second.  Return whether anything changed.
     """
     found = False
     for pair in pairs:
@@ -106,9 +106,9 @@ def spread_to_aliases(
 
 
 def spread_to_kept(function: Function) -> bool:
-    """Make active the containers that inner functions may keep.
+    """Mark the containers that inner functions may keep as active.
 
-    Once the function has returned, they may be changed under any name.  Return whether that is news.
+    After the function has returned, they may be mutated under any name.  Return whether anything changed.
     """
     found = False
     for name in function.kept():

@@ -35,7 +35,7 @@ class Analysis:
     """All functions that a derivative needs, and a fixed point of their active variables.
 
     `wrt` are the parameters of the function at `start` that are differentiated by, `made` is the name of the
-    new function. `helpers` and `needs` are what the new functions call and import.
+    new function. `helpers` and `needs` are the callees and the imports of the new functions.
     """
 
     reverse: bool
@@ -124,9 +124,7 @@ class Analysis:
                 yield from kind.with_elements()
 
     def _is_array(self, kind: Kind) -> bool:
-        """Return whether values of a kind are arrays: in the file's terms, objects with elements and
-        arithmetic.
-        """
+        """Return whether values of a kind are arrays: objects with elements and arithmetic in this file."""
         whole = kind.has("real") and kind.has("box") and not kind.has("list", "tuple", "dict")
         return kind.has("array") or (whole and self.module.knows_arrays)
 
@@ -173,7 +171,7 @@ class Analysis:
         ]
 
     def every(self) -> Iterable[Function]:
-        """All functions, each before those inside it."""
+        """All functions, each before its inner functions."""
         waiting = list(self.functions.values())[::-1]
         while waiting:
             function = waiting.pop()
@@ -193,7 +191,7 @@ class Analysis:
 
     @property
     def points(self) -> PointsTo:
-        """The objects of all functions, as they are to be differentiated."""
+        """The objects of all functions, in the form to be differentiated."""
         if self._points is None:
             self._points = PointsTo([each.node for each in self.functions.values()], ArrayPolicy(self))
         return self._points
@@ -222,7 +220,7 @@ class Analysis:
     # The results of each mode.
 
     def functions_made(self) -> list[ast.FunctionDef]:
-        """The derivative of the function at the start, after all that it needs."""
+        """The derivative of the requested function, after all functions that it needs."""
         raise NotImplementedError
 
     def made_name(self, function: Function) -> str:
@@ -230,7 +228,7 @@ class Analysis:
         raise NotImplementedError
 
     def signature(self, function: Function) -> tuple[list[str], set[str]]:
-        """The parameters with a derivative, and those whose adjoints so far are passed in."""
+        """The parameters with a derivative, and those whose current adjoints are passed in."""
         raise NotImplementedError
 
     def outer_bar(self, owner: Function, name: str) -> str:
@@ -243,7 +241,7 @@ class Analysis:
 
 
 def _around(function: Function) -> list[Function]:
-    """The functions that a function is inside."""
+    """The functions around a function."""
     found: list[Function] = []
     while function.parent is not None:
         function = function.parent

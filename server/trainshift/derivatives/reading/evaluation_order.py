@@ -1,7 +1,7 @@
-"""Evaluation order: refuse lines that read an object too late, after a call in them has mutated it (AD40).
+"""Evaluation order: refuse lines that would read an object after a call in them has mutated it (AD40).
 
-A derivative calls functions ahead of the rest of their line.  What Python reads before such a call would be
-read behind it.
+A derivative calls functions before the rest of their line.  Values that Python reads before such a call would
+be read after it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def _asked(reader: Reader, call: ast.Call) -> set[str]:
 
 
 def _keeps(reader: Reader, call: ast.Call) -> bool:
-    """Return whether a value that is called may mutate variables around the function it stands for."""
+    """Return whether a called value may mutate variables of the functions around its function."""
     of_library = reader.function.dotted(call.func) is not None and not isinstance(call.func, ast.Subscript)
     if reader.target(call) is not None or of_library or isinstance(call.func, ast.Attribute):
         return False
@@ -52,8 +52,8 @@ def out_of_order(
 ) -> Iterator[tuple[ast.expr, str]]:
     """Yield the calls in a function that need a line of their own, each with the reason.
 
-    `inside` are all nodes of the function. Calls of functions are done before the rest of their line, and are
-    not gone back through in a condition.
+    `inside` are all nodes of the function. Calls run before the rest of their line, and the reverse pass
+    skips calls in conditions.
     """
     for part, is_test in _parts(reader, inside):
         untold = {id(each) for test in _conditions(part) for each in terms.walk(test)}
@@ -125,8 +125,9 @@ def _paths(part: ast.AST) -> dict[int, _Path]:
 
 
 def _in_turn(reader: Reader, part: ast.AST, paths: dict[int, _Path], call: ast.Call, read: ast.Name) -> bool:
-    """Return whether a call that changes a variable is done after that is read earlier in the line, and
-    before it is read later."""
+    """Return whether a mutating call runs after earlier reads of the variable in the line, and before later
+    ones.
+    """
     mine, its = paths[id(call)], paths[id(read)]
     branches = dict(mine)
     if any(branches.get(node, branch) != branch for node, branch in its):
@@ -174,7 +175,7 @@ def _shows_result(reader: Reader, part: ast.AST, call: ast.Call, shown: set[str]
 
 
 def _handed(reader: Reader, call: ast.Call) -> set[int]:
-    """The variables that a call gets directly, or their elements: later mutations are visible to the call."""
+    """The variables, or their elements, that a call gets directly: the callee sees later mutations."""
     given = arguments(call)
     if isinstance(call.func, ast.Attribute):
         given.append(call.func.value)
@@ -231,7 +232,7 @@ def _of_library(reader: Reader, call: ast.Call) -> bool:
 
 
 def _silent(reader: Reader, part: ast.AST) -> Iterator[ast.AST]:
-    """The operations of a line that have no derivative, whatever goes into them."""
+    """The operations of a line without a derivative, whatever their arguments."""
     for node in terms.walk(part):
         if isinstance(node, ast.Call | ast.BinOp | ast.ListComp | ast.DictComp | ast.GeneratorExp):
             if not reader.value(node):
@@ -251,7 +252,9 @@ def _conditions(part: ast.AST) -> Iterator[ast.AST]:
 
 
 def _read(part: ast.AST) -> Iterator[ast.Name]:
-    """Yield the variables that a line reads, also by an augmented assignment; not those it stores into."""
+    """Yield the variables that a line reads, also by an augmented assignment, but not those it
+    stores into.
+    """
     parts: list[ast.AST] = [part]
     if isinstance(part, ast.Assign):
         parts = [part.value]

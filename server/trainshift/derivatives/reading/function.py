@@ -27,10 +27,10 @@ CHANGING_METHODS = frozenset(("append", "extend", "insert", "update", "pop"))
 
 @dataclass(frozen=True, slots=True)
 class Alias:
-    """Two names that may be one, by the statement that makes them so.
+    """Two names that may be one object, because of a statement.
 
-    `unless`: what holds where they are not one; a number is not, for one.
-    `is_twice`: a container, which both names are, may hold one thing in two places.
+    `unless`: a condition under which they are different, such as for numbers. `is_twice`: a container with
+    both names may hold one object in two places.
     """
 
     node: ast.stmt
@@ -57,8 +57,8 @@ class Alias:
 class Summary:
     """The summary of a function's calls, by the function's names for outer objects.
 
-    `returned` may be in its value, and the parameters `mutated` may be changed: `changed`, if elements of
-    their kinds are.
+    `returned` may be in its value, and it may mutate the parameters `mutated`, or elements of the kinds in
+    `changed`.
     """
 
     returned: frozenset[str] = frozenset()
@@ -68,7 +68,7 @@ class Summary:
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """A mutation of an object that two names share; `whole`: of an array by `+=` and the like."""
+    """A mutation of an object that two names share; with `whole`, of a whole array, such as by `+=`."""
 
     alias: Alias
     node: ast.stmt
@@ -89,16 +89,16 @@ class AliasQueries(Protocol):
     returned: set[str]
 
     def with_names(self, names: set[str]) -> set[str]:
-        """Names with all that were ever one with them."""
+        """Names with all names that were ever aliases of them."""
 
     def altered(self) -> set[str]:
         """The names of mutated objects, including their aliases."""
 
     def showing(self, changed: set[str]) -> set[str]:
-        """The variables that may show changes of some, with these."""
+        """The variables that may show mutations of some variables, including these."""
 
     def sources(self, node: ast.expr) -> set[str]:
-        """The variables whose value, or a part of whose value, may be in that of an expression."""
+        """The variables whose value, or a part of it, may be in that of an expression."""
 
     def active(self, name: str) -> bool:
         """Return whether a variable, also one of another function, is active."""
@@ -111,7 +111,7 @@ class AliasQueries(Protocol):
 
 
 class Whole(Protocol):
-    """The queries of a function about all functions that are differentiated together."""
+    """A function's queries about all functions that are differentiated together."""
 
     module: Module
     rows: Rows
@@ -131,7 +131,7 @@ class Whole(Protocol):
 
     @property
     def points(self) -> PointsTo:
-        """The objects of all functions, as they are to be differentiated."""
+        """The objects of all functions, in the form to be differentiated."""
 
     @property
     def changes(self) -> bool:
@@ -150,7 +150,7 @@ class Whole(Protocol):
         """The name of a function's derivative."""
 
     def signature(self, function: Function) -> tuple[list[str], set[str]]:
-        """The parameters with a derivative, and those whose adjoints so far are passed in."""
+        """The parameters with a derivative, and those whose current adjoints are passed in."""
 
     def outer_bar(self, owner: Function, name: str) -> str:
         """The name of the adjoint of a captured variable."""
@@ -169,7 +169,7 @@ class Whole(Protocol):
 
 
 class Function:
-    """A function to differentiate: its statements in the form for the mode, and the facts about it."""
+    """A function to differentiate: its statements in the form for the mode, and facts about it."""
 
     def __init__(self, node: ast.FunctionDef, parent: Function | None, whole: Whole) -> None:
         self.node = node
@@ -225,14 +225,14 @@ class Function:
         return found
 
     def fresh(self, base: str) -> str:
-        """A name that nothing in the outermost function has yet: the base, or with the next free number."""
+        """A new name for the outermost function: the base, with the next free number if needed."""
         used = self.used.union(self._adjoints_around(), self.whole.module.functions)
         found = fresh_name(base, used, separator="" if base == "t" else "_")
         self.used.add(found)
         return found
 
     def _adjoints_around(self) -> set[str]:
-        """The names of adjoints that sibling functions, inside the same outer functions, add to."""
+        """The adjoints that sibling functions, inside the same outer functions, add to."""
         around: set[Function] = set()
         outer = self.parent
         while outer is not None:
@@ -251,7 +251,7 @@ class Function:
         return found
 
     def owner(self, name: str) -> Function | None:
-        """The function whose variable a name is, None for a global one."""
+        """The function that owns a variable; None for a global one."""
         found: Function | None = self
         while found is not None and name not in found.local:
             found = found.parent
@@ -279,7 +279,7 @@ class Function:
 
     @cached_property
     def counts(self) -> set[str]:
-        """The variables that `range` is given, so that they are whole numbers."""
+        """The variables that are arguments of `range`, so that they are whole numbers."""
         calls = (each for each in own_nodes(self.node.body) if isinstance(each, ast.Call))
         given = [one for each in calls if getattr(each.func, "id", "") == "range" for one in each.args]
         return {each.id for each in given if isinstance(each, ast.Name)}
@@ -300,14 +300,14 @@ class Function:
         return any(each.has("function") for kind in kinds if kind.changes for each in kind.with_elements())
 
     def kept(self) -> set[str]:
-        """Its variables that are changed, and that functions inside keep when it has ended."""
+        """Its mutated variables that inner functions keep after it has ended."""
         inside = [each for each in self.nested.values() if each.escapes] if self.is_outlived else []
         names = {name for each in inside for owner, name in each.reached if owner is self}
         return {each for each in names if self.kind(each).container and self.kind(each).changes}
 
     @property
     def required(self) -> int:
-        """Return how many of its parameters have no default."""
+        """The number of its parameters without a default."""
         arguments = self.node.args
         return len(arguments.posonlyargs) + len(arguments.args) - len(arguments.defaults)
 
@@ -384,7 +384,7 @@ class Function:
 
     @property
     def free(self) -> list[tuple[Function, str]]:
-        """The variables around it, with their functions, that are named in its text."""
+        """The outer variables, with their functions, that its text names."""
         owners = ((self.owner(name), name) for name in self._names)
         return [(owner, name) for owner, name in owners if owner is not None and owner is not self]
 
@@ -399,7 +399,7 @@ class Function:
 
     @cached_property
     def names_read(self) -> frozenset[str]:
-        """The names that are read in its text."""
+        """The names that its text reads."""
         return frozenset(names_read(self.node))
 
     @cached_property
@@ -408,7 +408,7 @@ class Function:
         return {each for each in self._named()[0] if self.owner(each) is not None}
 
     def _named(self) -> tuple[set[str], list[Function]]:
-        """The variables of others that its own lines name, and the functions in it, named or called there."""
+        """The outer variables that its own lines name, and the inner functions that they name or call."""
         names, following = set(self.foreign), [*self.nested.values()]
         for node in own_nodes(self.node.body):
             match node:
@@ -422,7 +422,7 @@ class Function:
         return names, following
 
     def _changed(self) -> tuple[set[str], list[Function]]:
-        """The variables that its own lines assign or change, and the functions called there."""
+        """The variables that its own lines assign or mutate, and the functions that they call."""
         names, following = self.foreign | self.altered, list[Function]()
         for node in own_nodes(self.node.body):
             match node:
@@ -447,7 +447,7 @@ class Function:
         ]
 
     def is_given_elsewhere(self, name: str) -> bool:
-        """Return whether a variable has more than one assignment, in whatever function."""
+        """Return whether a variable has more than one assignment, in any function."""
         own = len(self.bindings(name)) == 1 and name not in self.foreign
         return not own or any(name in each.foreign for each in self.whole.inside(self))
 
@@ -500,7 +500,7 @@ class Function:
         )
 
     def captured(self) -> list[str]:
-        """The active variables of functions around this one that it reads, sorted."""
+        """The active variables of outer functions that it reads, sorted."""
         if self.parent is None:
             return []
         places: dict[str, tuple[int, int]] = {}
@@ -513,12 +513,12 @@ class Function:
 
 
 def root_of(node: ast.expr) -> str | None:
-    """The variable that an expression is a part of."""
+    """The variable that contains an expression as a part."""
     while isinstance(node, ast.Subscript | ast.Attribute):
         node = node.value
     return node.id if isinstance(node, ast.Name) else None
 
 
 def bound(named: Function, node: ast.Call) -> list[tuple[str, ast.expr]]:
-    """The parameters that a call of a function of the file gives, with their arguments."""
+    """The parameters that a call of a function of the file passes, with their arguments."""
     return list(bind_call(node, named.node.args).given.items())

@@ -1,4 +1,4 @@
-"""The meanings of a file's global names: something of a library, a function of the file, or a value."""
+"""The meanings of a file's global names: a library's member, a function of the file, or a value."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ FunctionNode = ast.FunctionDef | ast.Lambda
 class Meaning:
     """The only meaning of a global name whenever the derivative may be called.
 
-    `library` is a full name; that of something of the file itself, or of a file beside it, begins with a dot.
-    `function` is a function of the file.  `unknown` tells why there may be several things.  A value, which is
-    read when the function runs, has none of the three.
+    `library` is a full name; for a member of the file itself, or of a file beside it, it begins with a dot.
+    `function` is a function of the file.  `unknown` is the reason why there may be several meanings.  A
+    value, which is read when the function runs, has none of the three.
     """
 
     library: str = ""
@@ -41,9 +41,9 @@ _NONE = Meaning(library="builtins.None")
 
 
 class GlobalNames:
-    """The meanings of the global names of a script, from where the function `start` is defined on.
+    """The meanings of the global names of a script after the definition of the function `start`.
 
-    `known` answers whether a library's full name is one that has a derivative or is known to have none.
+    `known` returns whether a library's full name has a derivative or is known to have none.
     """
 
     def __init__(self, script: Script, start: str, known: Callable[[str], bool]) -> None:
@@ -89,7 +89,7 @@ class GlobalNames:
         return len(self.script.top)
 
     def _one(self, name: str, bindings: Iterable[Binding], first: int, last: int) -> Meaning:
-        """The meaning of a name with some bindings from the module's statement at a place on, to another."""
+        """The meaning of a name with some bindings, between two statements of the module."""
         bindings = list(bindings)
         found = {meaning for each in bindings for meaning in self._bound(each)}
         if bindings and name in BUILTINS and not any(self._is_sure(each, first) for each in bindings):
@@ -200,7 +200,7 @@ class GlobalNames:
         return {VALUE}
 
     def before(self, name: str, statement: Statement) -> Meaning:
-        """The meaning of a name where a statement of the module begins."""
+        """The meaning of a name at the beginning of a module's statement."""
         key = name, self._place(statement)
         if key in self._open:
             return VALUE
@@ -274,7 +274,7 @@ def _names_of(binding: Binding) -> tuple[str, ...]:
 
 
 def _is_of_module(names: GlobalNames, call: ast.Call, statement: Statement) -> bool:
-    """Return whether the first argument of a call is a module or something else of a library."""
+    """Return whether the first argument of a call is a module or a library's member."""
     root = dotted(call.args[0]).partition(".")[0] if call.args else ""
     return bool(root and names.before(root, statement).library)
 

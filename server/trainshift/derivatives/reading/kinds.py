@@ -1,7 +1,8 @@
 """The kinds of variables' values, inferred from their creation and uses: numbers, arrays, containers,
 functions.
 
-Kinds are unified wherever one value may be another (assignments, arguments, results), element by element.
+Kinds are unified wherever one value may flow into another place (assignments, arguments, results), element by
+element.
 """
 
 from __future__ import annotations
@@ -17,16 +18,16 @@ ANY: Hashable = object()
 class Kind:
     """The kind of a value: a set of tags, and the kinds of its elements by key.
 
-    The words: `number` (a number or array that is calculated with), `array`, `computed` (a number or array,
-    and no count), `real` (subtracted, divided or such, so that it is no list), `box` (its elements are asked
-    for), `list`, `tuple`, `dict`, `function`, `optional` (compared with None), `linked` (and unpacked: a node
-    of a linked structure), `changed` (its elements are assigned), `unclear` (a list, or a number or array),
-    `object` (of a class of the file that has operators).
+    The words: `number` (a number or array in arithmetic), `array`, `computed` (a number or array, not a
+    count), `real` (subtracted or divided, so that it is not a list), `box` (its elements are read), `list`,
+    `tuple`, `dict`, `function`, `optional` (compared with None), `linked` (and unpacked: a node of a linked
+    structure), `changed` (its elements are assigned), `unclear` (a list, or a number or array), `object` (of
+    a class of the file that has operators).
     """
 
     __slots__ = ("_elements", "_functions", "_told", "_words")
     is_read_only: ClassVar[bool] = False
-    """Whether words are asked for only: none is added."""
+    """While set, words are only read, never added."""
 
     def __init__(self, *words: str) -> None:
         self._words = set(words)
@@ -58,7 +59,7 @@ class Kind:
 
     @property
     def functions(self) -> set[Hashable]:
-        """The functions of the file that the value may be, as far as they are known."""
+        """The functions of the file that the value may be, as far as known."""
         return self.found()._functions
 
     def tell_function(self, function: Hashable) -> None:
@@ -67,7 +68,7 @@ class Kind:
         self.functions.add(function)
 
     def element(self, key: Hashable = ANY) -> Kind:
-        """The kind of the element at a key, of all elements if the key is not known."""
+        """The kind of the element at a key; of all elements if the key is unknown."""
         kind = self.found()
         elements = kind._elements
         if ANY in elements:
@@ -84,7 +85,7 @@ class Kind:
         return elements[key].found()
 
     def unify(self, other: Kind) -> None:
-        """Makes both one kind."""
+        """Make both one kind."""
         waiting = [(self, other)]
         while waiting:
             one, two = (each.found() for each in waiting.pop())
@@ -114,7 +115,7 @@ class Kind:
         return set(self.in_order())
 
     def in_order(self) -> Iterable[Kind]:
-        """The kind with those of its elements, at any depth, each once, the outer ones first."""
+        """The kind with those of its elements, at any depth, each once, outer ones first."""
         found: dict[Kind, None] = {}
         waiting = [self]
         while waiting:
@@ -146,7 +147,7 @@ class Kind:
         return not self.has("list", "tuple", "dict", "function")
 
     def listed(self, arrays: bool) -> bool:
-        """Return whether the value is a list or tuple, or has elements and nothing else fits without
+        """Return whether the value is a list or tuple, or has elements and can be nothing else without
         `arrays`.
         """
         return self.has("list", "tuple") or (self.container and not arrays and not self.has("dict", "array"))
@@ -168,14 +169,14 @@ def read_only() -> Iterator[None]:
 
 
 def reaches(arrays: bool, kind: Kind, wanted: Kind) -> bool:
-    """Return whether a value of a kind may be, or contain, one of another kind, if there may be `arrays`."""
+    """Return whether a value of a kind may be, or contain, one of another kind; there may be `arrays`."""
     arrays = arrays and wanted.arrayish
     return any(each is wanted.found() or (arrays and each.arrayish) for each in kind.with_elements())
 
 
 def meet(arrays: bool, one: Kind, other: Kind) -> bool:
-    """Return whether values of two kinds may have a container in common, or one of the `arrays` there may
-    be.
+    """Return whether values of two kinds may have a container in common, or an array if there may be
+    `arrays`.
     """
     mine, theirs = one.with_elements(), other.with_elements()
     if any(each in theirs and each.container for each in mine):

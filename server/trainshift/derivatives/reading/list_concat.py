@@ -39,7 +39,7 @@ def no_lists(function: Function, node: ast.stmt) -> list[ast.stmt]:
     """Assert at run time that an added or repeated value has the assumed type, list or array, if only values
     decide.
 
-    The former for the way back alone, since tangents are joined as values are.
+    Sums need this in the reverse pass only, because tangents are joined like values.
     """
     value = getattr(node, "value", None)
     if not (function.whole.arrays and isinstance(value, ast.expr)):
@@ -152,7 +152,7 @@ def _perhaps_count(nodes: Nodes, value: ast.expr) -> bool:
 
 
 def _parts_of_no_list(value: ast.expr) -> list[ast.expr]:
-    """The remaining parts to look at in a value that is not a list: the operands of a sum are not lists
+    """The parts still to examine in a value that is not a list: the operands of a sum are not lists
     either.
     """
     if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Add | ast.Mult):
@@ -161,7 +161,7 @@ def _parts_of_no_list(value: ast.expr) -> list[ast.expr]:
 
 
 def _with_elements(reader: Reader, node: ast.AST) -> list[ast.expr]:
-    """The values that have elements, by how a node uses them."""
+    """The values with elements, judged by their use in a node."""
     match node:
         case ast.Assign([ast.Name() as target], value) if reader.kind(target).container:
             return [value]
@@ -188,7 +188,7 @@ def _with_elements(reader: Reader, node: ast.AST) -> list[ast.expr]:
 def _told(reader: Reader, value: ast.expr, arrays: bool) -> bool:
     """Return whether the operands of a sum or repetition are newly known to be lists.
 
-    What may be none is `unclear`: what is multiplied, and what is added where the file knows `arrays`.
+    Factors are `unclear`, and so are summands if the file uses `arrays`.
     """
     if not (
         isinstance(value, ast.BinOp) and isinstance(value.op, ast.Add | ast.Mult) and reader.value(value)
@@ -215,7 +215,7 @@ def _told(reader: Reader, value: ast.expr, arrays: bool) -> bool:
 
 
 def _is_calculated(reader: Reader, node: ast.expr) -> bool:
-    """Return whether a value is none that could be joined to a list: no product with a count, either."""
+    """Return whether a value cannot be joined to a list; a product with a count does not count."""
     match node:
         case ast.BinOp(op=ast.Sub() | ast.Div() | ast.Pow() | ast.MatMult()):
             return True

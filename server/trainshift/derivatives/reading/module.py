@@ -1,4 +1,4 @@
-"""A file to differentiate: its functions, and a view of its names' values."""
+"""A file to differentiate: its functions, and the values of its global names."""
 
 from __future__ import annotations
 
@@ -38,11 +38,10 @@ _OPERATOR = re.compile(r"__[ri]?(add|sub|mul|matmul|truediv|floordiv|mod|pow)__"
 class Module:
     """The text of a file, its functions, and the values of its global names.
 
-    `start` is the function that is differentiated: a name means what it does from there on.
+    `start` is the function to differentiate: names have their meaning after its definition.
 
-    What the file gives the name of a builtin has a name of its own here: see `original`.
-
-    Raises `NotFound` where the text is no Python.
+    Objects that the file gives the name of a builtin are renamed here: see `original`. Raises `NotFound` if
+    the text is not valid Python.
     """
 
     def __init__(self, text: str, start: str) -> None:
@@ -92,12 +91,12 @@ class Module:
 
     @cached_property
     def _known_helpers(self) -> frozenset[str]:
-        """The names of helpers whose derivatives the table knows; any other is a function like all."""
+        """The helpers whose derivatives are in the table; any others are treated like ordinary functions."""
         known = {row.name for row in HELPER_ROWS} | OF_HELPERS
         return frozenset(name for name, helper in self.helpers.items() if helper in known)
 
     def _internal(self, name: str) -> str:
-        """A name that the file does not have, for one that is a builtin's, too."""
+        """A name unused in the file, for an object with the name of a builtin."""
         made = self.script.fresh(f"{name}_1", taken=self.original)
         self.aliases[name] = made
         self.original[made] = name
@@ -111,7 +110,7 @@ class Module:
         return {each.node: each for each in self.script.scopes}
 
     def refusal(self, node: ast.AST, message: str, around: ast.stmt) -> Refusal:
-        """The refusal of a node, or of the statement around it, where the node has no line of its own."""
+        """The refusal of a node, or of the statement around it if the node has no line of its own."""
         line = getattr(node, "lineno", around.lineno)
         before = self.lines[line - 1].encode()[: getattr(node, "col_offset", 0)]
         return Refusal(line, len(before.decode(errors="replace")) + 1, message)
@@ -129,13 +128,13 @@ class Module:
             syntax.dissolve()
 
     def restored(self, text: str) -> str:
-        """A text with the names of the file in place of those that only this reading has."""
+        """A text with the file's names restored where this reading has renamed them."""
         for made, name in self.original.items():
             text = re.sub(rf"\b{made}(?=\b|_)", name, text)
         return text
 
     def as_written(self, message: str) -> str:
-        """A message with the names that the file has, those of variables that were renamed included."""
+        """A message with the names in the file, including those of renamed variables."""
         for made, name in self.variables.items():
             message = re.sub(rf"\b{made}\b", name, message)
         return self.restored(message)
@@ -153,7 +152,7 @@ class Module:
 
     @cached_property
     def names(self) -> frozenset[str]:
-        """The names of the file's own and the builtins, which no new variable may get."""
+        """The names in the file and the builtins, which no new variable may get."""
         return BUILTINS.union(self.script.module_bindings, self.original)
 
     @cached_property
@@ -162,7 +161,7 @@ class Module:
         return any(each.full_name.partition(".")[0] in _ARRAYS for each in self.script.imports)
 
     def function(self, name: str) -> ast.FunctionDef:
-        """The top-level function of a name, as it is written; raises `NotFound`."""
+        """The top-level function of a name, unchanged; raises `NotFound`."""
         if name not in self.all_functions or name in self._known_helpers:
             raise NotFound(f"there is no function {name} at the top level of the file")
         return self.all_functions[name]
@@ -192,7 +191,7 @@ class Module:
         return self.globals.member(Meaning(library=base or ""), attribute).library or None
 
     def has_operators(self, node: ast.expr | None) -> bool:
-        """Return whether an expression names a class of the file that has operator methods, its own or
+        """Return whether an expression names a class of the file with operator methods, its own or
         inherited.
         """
         return any(
@@ -202,14 +201,14 @@ class Module:
         )
 
     def _classes(self, node: ast.expr | None) -> list[ast.ClassDef]:
-        """The classes of the file behind a name, or behind an annotation that is a string."""
+        """The classes of the file to which a name, or a string annotation, refers."""
         name = getattr(node, "id", None) or getattr(node, "value", None)
         bound = self.script.module_bindings.get(name, ()) if isinstance(name, str) else ()
         return [each.target for each in bound if isinstance(each.target, ast.ClassDef)]
 
     def default_changes(self, function: ast.FunctionDef, default: ast.expr) -> str:
-        """Return why a default may be another value where the derivative is defined; empty if it is the
-        same.
+        """Return the reason why a default may have changed where the derivative is defined; empty if it has
+        not.
         """
         statement = self.scopes[id(self.functions[function.name])].statement
         assert statement is not None
@@ -221,7 +220,7 @@ class Module:
         return ""
 
     def alias(self, module: str) -> str | None:
-        """The name that a module has in the file, if it is imported."""
+        """The name of a module in the file, if it is imported."""
         bound = (name for name in self.script.module_bindings if name not in BUILTINS and name != "*")
         return next((name for name in bound if self.globals.meaning(name).library == module), None)
 
@@ -232,7 +231,7 @@ def _is_known(full_name: str) -> bool:
 
 
 def _as_function(node: ast.FunctionDef | ast.Lambda, name: str) -> ast.FunctionDef:
-    """A function of the module as a definition of a name."""
+    """A function of the module as a definition under a name."""
     if isinstance(node, ast.FunctionDef):
         if node.name == name:
             return node

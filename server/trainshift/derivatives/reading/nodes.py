@@ -24,9 +24,9 @@ class Node:
     """One operation of an expression.
 
     `sort`: `still` (not active), `name`, `row` (of the table), `call` (of a function of the file), `item`,
-    `display`,
-    `joined` (lists one after the other), `repeated`.  `params` are the operands with their parameters' names.
-    `held` is the name that keeps the value, if one does; `needed` tells that the way back asks for it.
+    `display`, `joined` (lists one after the other), `repeated`.  `params` are the operands with their
+    parameters' names. `held` is the name that holds the value, if any; with `needed`, the reverse pass reads
+    it.
     """
 
     sort: str
@@ -45,7 +45,7 @@ class Node:
 
 
 class Nodes:
-    """Makes nodes of the expressions of one function."""
+    """Creates nodes for the expressions of one function."""
 
     def __init__(self, function: Function) -> None:
         self.function = function
@@ -79,7 +79,7 @@ class Nodes:
         raise self.unknown(expr)
 
     def unknown(self, expr: ast.expr) -> Impossible:
-        """The refusal of an expression that nothing is known to do with."""
+        """The refusal of an expression that no rule handles."""
         return self.refused(expr, f"no derivative of {ast.unparse(expr)} is known")
 
     def refused(self, expr: ast.expr, said: str) -> Impossible:
@@ -87,8 +87,8 @@ class Nodes:
         return Impossible((self.module.refusal(expr, said, self.function.node),))
 
     def _active(self, expr: ast.expr) -> bool:
-        """Return whether a derivative flows out of an expression: it varies, and all of its parts are
-        useful.
+        """Return whether a derivative flows out of an expression: it varies, and all of its parts
+        are useful.
         """
         if not self.reader.value(expr):
             return False
@@ -147,7 +147,7 @@ class Nodes:
         return Node("row", expr, params, row)
 
     def _call_of_value(self, expr: ast.Call) -> Node:
-        """A call of a function that is a value: by position, or by the names of its only candidate."""
+        """A call of a function value: by position, or by the names of its only candidate."""
         possible = self.reader.possible(expr)
         if not possible:
             raise self.unknown(expr.func)
@@ -207,7 +207,7 @@ class Nodes:
         return {"low": ".high", "high": ".low"}[none[0]] if len(none) == 1 else ""
 
     def settled(self, expr: ast.expr) -> bool:
-        """Return whether an expression is one number for certain, so that nothing is broadcast."""
+        """Return whether an expression is certainly one number, so that nothing is broadcast."""
         if not self.whole.arrays:
             return True
         match expr:
@@ -239,8 +239,9 @@ class Nodes:
         return self.settled(expr) if self.whole.arrays else self.numeric(expr)
 
     def _scalars(self) -> set[str]:
-        """The variables that are one number wherever they are assigned, and parameters annotated float or
-        int, or that `range` is given."""
+        """The variables that are one number wherever they are assigned, parameters annotated float or int,
+        and arguments of `range`.
+        """
         found = getattr(self, "_known", None)
         if found is not None:
             return found  # type: ignore[no-any-return]
@@ -322,7 +323,7 @@ class Nodes:
                 self.mark(child)
 
     def by_part(self, row: table.Row, node: Node, value: ast.expr) -> ast.expr:
-        """The value or tangent of an operand: converted to an array if it is a list that NumPy takes
+        """The value or tangent of an operand: converted to an array if it is a list that NumPy treats
         elementwise.
         """
         listed = self.reader.kind(node.expr).has("list", "tuple")
@@ -344,7 +345,7 @@ class Nodes:
             node.needed = True
 
     def numeric(self, expr: ast.expr) -> bool:
-        """Return whether a value is a number or array that has no elements of its own to be added to."""
+        """Return whether a value is a number or array without elements to add to."""
         return self.reader.kind(expr).numeric
 
 
@@ -358,7 +359,7 @@ def _given(row: table.Row, arguments: list[ast.expr], expr: ast.Call) -> dict[st
 
 
 def method(attribute: str) -> str | None:
-    """The row that a method of arrays or containers has."""
+    """The row of a method of arrays or containers."""
     if attribute == "copy":
         return "copy"
     return f"numpy.{attribute}" if attribute in METHODS else None

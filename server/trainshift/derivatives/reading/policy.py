@@ -1,4 +1,4 @@
-"""Policy: the knowledge of the points-to analysis about a derivative's functions and libraries."""
+"""Policy: facts for the points-to analysis about a derivative's functions and libraries."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _PARTS = frozenset(("get", "items", "values", "keys", "copy"))
 class ArrayPolicy:
     """Library calls return new objects, or views of arrays; parts of arrays may be views.
 
-    A function is analysed in the form that its derivative is made of.
+    A function is analysed in the form from which its derivative is made.
     """
 
     def __init__(self, whole: Whole) -> None:
@@ -39,7 +39,7 @@ class ArrayPolicy:
                 self._enter(line, ())
 
     def _enter(self, node: ast.AST, around: tuple[Comprehension, ...] | None) -> None:
-        """Record the comprehensions around a statement's expressions; None for those with a lambda's
+        """Record the comprehensions around a statement's expressions; None for those that use a lambda's
         names.
         """
         waiting = [(node, around)]
@@ -81,7 +81,7 @@ class ArrayPolicy:
         return self.whole.module.functions.get(self.whole.module.aliases.get(name, name))
 
     def body(self, function: FunctionNode) -> Sequence[ast.stmt]:
-        """The statements of a function, as they are to be differentiated."""
+        """The statements of a function, in the form to be differentiated."""
         known = self._functions.get(function)
         if known is None:
             return body_of(function)
@@ -91,7 +91,7 @@ class ArrayPolicy:
         return self._bodies[known]
 
     def is_object(self, node: ast.expr, function: FunctionNode) -> bool:
-        """Return whether an expression may be something that can be changed: no variable for numbers."""
+        """Return whether an expression may be a mutable object: not a variable for numbers."""
         nodes = self._read(node, function)
         if nodes is None or not isinstance(node, ast.Name | ast.Subscript | ast.BinOp):
             return True
@@ -117,14 +117,14 @@ class ArrayPolicy:
         return nodes is not None and Sources(nodes.reader).picks(node, node.slice)
 
     def has_views(self, node: ast.expr, function: FunctionNode) -> bool:
-        """Return whether an expression may be an array, of which a loop yields views."""
+        """Return whether an expression may be an array, over which a loop yields views."""
         if not self.whole.arrays:
             return False
         nodes = self._read(node, function)
         return nodes is None or self._kind(nodes, node).arrayish
 
     def operation(self, node: ast.BinOp | ast.AugAssign, function: FunctionNode) -> Operation:
-        """An operator joins lists, and changes lists and arrays in place."""
+        """An operator joins lists, and mutates lists and arrays in place."""
         nodes = self._read(node, function)
         if nodes is None:
             return Operation()
@@ -144,7 +144,7 @@ class ArrayPolicy:
             return [each.node for each in nodes.reader.possible(node)]
 
     def call(self, node: ast.Call, function: FunctionNode) -> Gives | None:
-        """The result of a library's call; builtin functions belong to the analysis itself."""
+        """The result of a library call; builtin functions belong to the analysis itself."""
         nodes = self._read(node, function)
         dotted = (
             nodes.function.dotted(node.func) if nodes is not None else self.whole.module.dotted(node.func)

@@ -1,4 +1,6 @@
-"""Reads a function: the kinds of its variables and expressions, and which of them are varied or useful."""
+"""Read a function: infer the kinds of its variables and expressions, and which of them are varied
+or useful.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,7 @@ _OF_KEYS = frozenset(
 
 
 class Reader:
-    """Reads the statements of one function once, and learns kinds from how expressions are used."""
+    """Reads the statements of one function once, and infers kinds from the uses of expressions."""
 
     def __init__(self, function: Function) -> None:
         self.function = function
@@ -255,7 +257,7 @@ class Reader:
     # Varied variables, forward.
 
     def value(self, node: ast.expr) -> bool:
-        """Return whether the value of an expression is varied; records the effects of calls on their
+        """Return whether the value of an expression is varied; record the effects of calls on their
         functions.
         """
         match node:
@@ -379,7 +381,9 @@ class Reader:
         )
 
     def _still(self, node: ast.Call, dotted: str | None, skipped: int = 0) -> list[bool]:
-        """Return for each argument of a library's function whether it is a condition, a count or the like."""
+        """Return, for each argument of a library function, whether it is a condition, a count or a similar
+        parameter.
+        """
         rows = self.whole.rows
         row = rows.get(dotted or "")
         if len(node.args) == 1 and not node.keywords and not skipped:
@@ -393,7 +397,7 @@ class Reader:
         return [each in table.STILL for each in (*places, *map(row.param, named))]
 
     def _function_value(self, node: ast.expr) -> bool:
-        """Return whether an argument is a function of the file, which is then known to be used as a value."""
+        """Return whether an argument is a function of the file; if so, record its use as a value."""
         if not isinstance(node, ast.Name):
             return False
         owner = self.function.owner(node.id)
@@ -425,13 +429,13 @@ class Reader:
         return found
 
     def _effects(self, inner: Function, node: ast.Call) -> None:
-        """Mark the arguments of a function as useful if it mutates objects that others see."""
+        """Mark the arguments of a function as useful if it mutates shared objects."""
         if inner.acts:
             for each in arguments(node):
                 use(self.function, each)
 
     def _acts(self, value: ast.expr) -> bool:
-        """Return whether a function of the file that a value calls changes something that others see."""
+        """Return whether a called function value of the file mutates shared objects."""
         for each in terms.walk(value):
             if isinstance(each, ast.Call) and isinstance(each.func, ast.Name | ast.Call | ast.Subscript):
                 target = self.target(each)
@@ -486,7 +490,9 @@ class Reader:
         return base.element()
 
     def _may_be_list(self, source: ast.expr, target: ast.expr | None = None) -> bool:
-        """Return whether the function tests the type of something like a dict, and iterates no keys of it."""
+        """Return whether the function tests the type of a value like a dict, and does not iterate
+        its keys.
+        """
         asked = ("builtins.isinstance", "builtins.hasattr")
         source = terms.copied(source)
         inside = [each for node in self.function.body for each in terms.walk(node)]
@@ -536,7 +542,7 @@ class Reader:
         return given[0] if len(given) == 1 else None
 
     def target(self, node: ast.Call) -> Function | None:
-        """The function of the file that a call means, if it names one."""
+        """The function of the file that a call refers to, if it names one."""
         if not isinstance(node.func, ast.Name):
             return None
         name = node.func.id
@@ -623,7 +629,7 @@ class Reader:
         return Kind()
 
     def in_place(self, node: ast.AugAssign) -> bool:
-        """Return whether an augmented assignment of a variable changes an array that others see."""
+        """Return whether an augmented assignment of a variable mutates a shared array."""
         kind = self.kind(node.target)
         if not self._is_seen(node.target) or kind.has("list", "tuple", "dict"):
             return False
@@ -632,8 +638,8 @@ class Reader:
         return kind.has("array") or (kind.has("box") and (self.whole.reverse or not joins))
 
     def added_to(self, node: ast.stmt) -> bool:
-        """Return whether a possible array that others see is added to: in forward mode its tangent is too, so
-        that both have the same aliases.
+        """Return whether a possible shared array is added to: in forward mode so is its tangent, so that both
+        have the same aliases.
         """
         if not (isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add | ast.Sub)):
             return False
@@ -653,7 +659,7 @@ class Reader:
         return not own or target.id in function.shown or target.id in function.captured_inside
 
     def by_part(self, node: ast.BinOp, left: Kind, right: Kind) -> bool:
-        """Return whether a list or tuple is added or multiplied part by part: the other operand is an
+        """Return whether a list or tuple is added or multiplied elementwise, because the other operand is an
         array.
         """
         found = False
@@ -807,14 +813,14 @@ class Reader:
         return made
 
     def _value_of(self, node: ast.Call) -> Kind:
-        """The kind of the result of calling a function that is a value."""
+        """The kind of the result of calling a function value."""
         known = self.known(node)
         for each in known[1:]:
             known[0].value.unify(each.value)
         return known[0].value if known else Kind()
 
     def known(self, node: ast.Call) -> list[Function]:
-        """The functions that a called value is known to be."""
+        """The known candidates for a called value."""
         known = self.kind(node.func).functions
         return [each for each in self.whole.escaping() if each in known and each.takes(node)]
 

@@ -1,8 +1,8 @@
 """Alpha renaming: give each name in a function one meaning.
 
-All that differentiates a function reads it as it is here. A variable of a comprehension or lambda has a name
-that nothing around it has, no variable has the name of a builtin or of a module that derivatives call, and a
-function of the file that has several names is called by one of them.
+All later steps read the function in this form. A variable of a comprehension or lambda has a unique name, no
+variable has the name of a builtin or of a module that derivatives call, and a function of the file with
+several names is called by one of them.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ MODULES = {"np": "numpy", "math": "math", "tf": "tensorflow"}
 
 
 def rename_bound(function: ast.FunctionDef, module: Module) -> ast.FunctionDef:
-    """A function in which each name has one meaning; the same function if that is so already.
+    """A function in which each name has one meaning; the same function if nothing had to change.
 
-    Raises `Impossible` where a name may mean several things.
+    Raises `Impossible` if a name may have several meanings.
     """
     if function.name not in module.renamed:
         module.renamed[function.name] = _Renaming(function, module).renamed()
@@ -88,7 +88,7 @@ class _Renaming:
                     self._refuse(use.node, f"the parameter {name} has the name of a builtin: rename it")
 
     def _imports(self, scope: Scope) -> None:
-        """Refuses names that a function imports and binds otherwise, too."""
+        """Refuse names that a function both imports and binds otherwise."""
         for name, bindings in scope.bindings.items():
             imported = {each.full_name for each in bindings if each.kind == "import"}
             if imported and (len(imported) > 1 or any(each.kind != "import" for each in bindings)):
@@ -102,7 +102,7 @@ class _Renaming:
     # New names
 
     def _comprehensions(self, scopes: Sequence[Scope]) -> list[tuple[Scope, set[str]]]:
-        """The comprehensions whose variables have names that something else has, too."""
+        """The comprehensions whose variables share a name with another object."""
         found = []
         for function in scopes:
             if function.kind != "function":
@@ -119,8 +119,8 @@ class _Renaming:
         return found
 
     def _is_used_in(self, use: NameUse, function: Scope) -> bool:
-        """Return whether a use of a name is inside a function, and refers to a variable of it or around
-        it.
+        """Return whether a use of a name is inside a function, and refers to a variable of it or
+        around it.
         """
         within = function in scopes_around(use.scope)
         return within and (use.owner is function or function not in scopes_around(use.owner))
@@ -165,7 +165,7 @@ class _Renaming:
 
     def _is_module_here(self, scope: Scope, name: str) -> bool:
         """Return whether a function imports the module that derivatives use under this name, and the file has
-        no other object of the name.
+        no other object of that name.
         """
         outside = self.module.script.module_bindings
         if name not in MODULES or (name in outside and self.module.meaning(name).library != MODULES[name]):
@@ -174,7 +174,7 @@ class _Renaming:
 
 
 def dotted_in(function: ast.FunctionDef, module: Module) -> Callable[[ast.expr], str | None]:
-    """Return a function like `Module.dotted` for the expressions of such a function."""
+    """Return a function like `Module.dotted` for the expressions of a renamed function."""
     nodes = terms.walk(function)
     bound = identifiers(function, bound_only=True)
     imports = {

@@ -1,4 +1,4 @@
-"""Results of a differentiation: edits of the file, or the reasons why there are none."""
+"""Results of a differentiation: edits of the file, or the reasons for a refusal."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Mode = Literal["forward", "reverse"]
 
 @dataclass(frozen=True, slots=True, order=True)
 class Refusal:
-    """A place that cannot be differentiated, and why.
+    """A place that cannot be differentiated, with the reason.
 
     Lines and columns count from 1, columns in code points.
     """
@@ -25,7 +25,7 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """Every reason why the function is refused, in the order of the text; at least one."""
+    """All reasons for a refusal of the function, in text order; at least one."""
 
     function: str
     mode: Mode
@@ -59,10 +59,10 @@ class NotFound(Exception):
 class Derived:
     """A function's derivative.
 
-    `edits` are disjoint and in the order of the text; none, where the file has the same derivative already.
-    `text` is the file after them. `wrt` are the parameters differentiated by, in their order; `left_out`
-    those that were not chosen, with the reason. `made` names the new function, `added` all that were made.
-    `shared` says where names share what is changed, so that the gradient transposes tangents (AD37).
+    `edits` are disjoint and in text order; none if the file already has the same derivative. `text` is the
+    file after them. `wrt` are the parameters differentiated by, in order; `left_out` the others, with the
+    reason. `made` names the new function, `added` all new functions. `shared` lists the places where names
+    share a mutated object, so that the gradient transposes tangents (AD37).
     """
 
     function: str

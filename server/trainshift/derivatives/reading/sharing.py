@@ -1,10 +1,9 @@
 """Sharing: the names of a function that may be one container or array that is mutated (AD37).
 
-A change through one name that another one shows later cannot be followed: which adjoint it belongs to is
-unknown.  This is a view on the points-to analysis.  Two names share something where what they may be, or
-hold at any depth, has an object in common.  The reason is the statement that puts one into the other, or that
-gives one of them its value.  Where it is not even known whether there is an array, and not a number, the
-derivative asks that first (`Alias.unless`).
+A mutation through one name that another one shows later cannot be followed: its adjoint is unknown.  This is
+a view on the points-to analysis.  Two names share something if their possible objects, with all contents,
+overlap.  The reason is the statement that puts one into the other, or that gives one of them its value.  If
+the value may be a number instead of an array, the derivative checks that first (`Alias.unless`).
 """
 
 from __future__ import annotations
@@ -72,7 +71,7 @@ class Sharing(Analysis[Pairs]):
     def _solve(self) -> None:
         """Find the aliases at each point, then record the mutations of shared objects.
 
-        Where no function changes anything, nothing of this matters.
+        Without any mutation, no alias matters.
         """
         function = self.function
         self.flow = self.whole.points.of(function.node)
@@ -112,7 +111,7 @@ class Sharing(Analysis[Pairs]):
         return found
 
     def _bits(self, state: State, name: str) -> Bits:
-        """The objects that a variable may be, or a parameter was given."""
+        """The possible objects of a variable, or of a parameter's argument."""
         if name.endswith(GIVEN):
             return self.objects.intern(Object(Sort.PARAMETER, (self.function.node, name.removesuffix(GIVEN))))
         variable = self._variables[name]
@@ -235,9 +234,9 @@ class Sharing(Analysis[Pairs]):
         closures: Mapping[str, Bits],
         stored: list[tuple[Bits, Bits]],
     ) -> bool:
-        """Return whether names may share something from now on since one is put into the other.
+        """Return whether a statement makes names share an object by putting one into the other.
 
-        What was in a container before, it shares already.
+        Previous contents of a container are shared already.
         """
         source, fresh = None, 0
         if (
@@ -261,7 +260,7 @@ class Sharing(Analysis[Pairs]):
         return any(self.names.callees(each) for each in calls)
 
     def _stores(self, point: Point, state: State) -> list[tuple[Bits, Bits]]:
-        """The objects stored into others at a point, with these."""
+        """The objects stored into others at a point, including these."""
         stored = self.flow.stored.get(point, {})
         return [(self.flow.spread(state, bits), self._inside(state, value)) for bits, value in stored.items()]
 
@@ -389,7 +388,7 @@ class Sharing(Analysis[Pairs]):
             self.found.setdefault((id(node), name, ""), Conflict(shared, node, True))
 
     def _of_who_calls(self, node: ast.stmt, place: ast.expr, kind: Kind, state: State) -> None:
-        """An array in a container of who calls the function is changed in place: that is not followed."""
+        """Refuse a mutation of an array in a container of the caller: it is not followed."""
         root, unless = root_of(place), number(place)
         given = self._is_given(root, state)
         if (
@@ -408,7 +407,7 @@ class Sharing(Analysis[Pairs]):
         self.found.setdefault((id(node), ast.unparse(place), ""), Conflict(shared, node, True))
 
     def _given_of(self, state: State, bits: Bits) -> set[str]:
-        """The parameters whose arguments objects are, or are in."""
+        """The parameters whose arguments are, or contain, some objects."""
         closures = self._closures(state)
         return {each for each in self.function.params if closures.get(f"{each}{GIVEN}", 0) & bits}
 
@@ -479,7 +478,7 @@ class Sharing(Analysis[Pairs]):
                         self._conflict(shared, node)
 
     def _inside_of(self, state: State, expr: ast.expr) -> Bits:
-        """The objects that an expression, or a variable that has no name here, may be, with all in them."""
+        """The possible objects of an expression, or of a variable without a name here, with all contents."""
         if isinstance(expr, ast.Name) and expr.id in self._variables:
             return self._inside(state, self._bits(state, expr.id))
         return self.flow.spread(state, self.flow.within_value(state, expr) & ~self.objects.functions)
@@ -497,7 +496,7 @@ class Sharing(Analysis[Pairs]):
     ) -> None:
         """Record a mutation of an expression's value, given as objects of a kind.
 
-        `itself`: by an augmented assignment; `deep`: perhaps of a part of a part.
+        `itself`: by an augmented assignment; `deep`: possibly of a nested part.
         """
         name = root_of(changed)
         if name is None:
@@ -562,7 +561,7 @@ class Sharing(Analysis[Pairs]):
     def _changed_argument(
         self, node: ast.stmt, changed: ast.expr, shared: Alias, kind: Kind, itself: bool, other: str
     ) -> None:
-        """Record a mutation of an argument's object, by any name."""
+        """Record a mutation of an argument's object, through any name."""
         name, given = root_of(changed) or "", other.removesuffix(GIVEN)
         unknown = itself and not kind.has("array", "box", *CONTAINERS)
         if not unknown or not isinstance(changed, ast.Name):
@@ -633,19 +632,20 @@ class Sharing(Analysis[Pairs]):
         return self.showing(self.changed)
 
     def showing(self, changed: set[str]) -> set[str]:
-        """The variables that may show changes of some, with these."""
+        """The variables that may show mutations of some variables, including these."""
         pairs = ((each, name) for name in changed for each in self.with_names({name}))
         return {each for each, name in pairs if each == name or self.shows(each, name)}
 
     def shows(self, other: str, name: str) -> bool:
-        """Return whether another variable may show a change of something in one, by their kinds."""
+        """Return whether another variable may show a mutation of an object in one, judged by their kinds."""
         kinds = {each for each in self._kind(name).with_elements() if each.has("changed")}
         inside = self._kind(other).with_elements()
         return bool(inside & kinds) or (any(map(self.arrayish, kinds)) and any(map(self.arrayish, inside)))
 
     def is_known_elsewhere(self, name: str) -> bool:
-        """Return whether a variable is also changed by a call, or has another name, such as that of a
-        view."""
+        """Return whether a variable is also mutated by a call, or has another name, such as that of
+        a view.
+        """
         partners = {each for pair in self.ever if name in pair for each in pair}
         partners -= {name, self.function.result}
         known = bool(partners) or name in self.handed or name in self.function.captured_inside
@@ -661,11 +661,11 @@ class Sharing(Analysis[Pairs]):
                 yield each
 
     def meets(self, one: str, other: str) -> bool:
-        """Return whether two variables may have a container or an array in common, by their kinds."""
+        """Return whether two variables may have a container or an array in common, judged by their kinds."""
         return meet(self.whole.arrays, self.function.kind(one), self.function.kind(other))
 
     def with_names(self, names: set[str]) -> set[str]:
-        """Names with all that were ever their aliases, or ever got their values."""
+        """Names with all names that were ever their aliases, or ever got their values."""
         found, waiting = set(names), list(names)
         while waiting:
             each = waiting.pop()
@@ -676,7 +676,7 @@ class Sharing(Analysis[Pairs]):
         return found
 
     def sources(self, node: ast.expr) -> set[str]:
-        """The variables whose value, or a part of whose value, may be in that of an expression."""
+        """The variables whose value, or a part of it, may be in that of an expression."""
         return self.names.sources(node)
 
     def _kind(self, name: str) -> Kind:
@@ -696,7 +696,7 @@ class Sharing(Analysis[Pairs]):
 
 
 def changes_something(function: Function) -> bool:
-    """Return whether the lines of a function, or of those in it, may change a container or an array."""
+    """Return whether a function, or one of its inner functions, may mutate a container or an array."""
     nodes = Nodes(function)
     for node in terms.inside(function.body):
         match node:
@@ -736,9 +736,9 @@ def summarized(function: Function) -> Summary:
 
 
 def common(one: tuple[Alias, ...], other: tuple[Alias, ...]) -> tuple[Alias, ...]:
-    """The join of two sets of reasons why a pair may be one. `one` is returned where `other` adds nothing.
+    """Join two sets of reasons for a pair to be aliases. Return `one` if `other` adds nothing.
 
-    A reason without a condition stands for all others: there is nothing to ask at run time then.
+    A reason without a condition replaces all others: no check at run time can exclude it.
     """
     found = one
     for new in other:
@@ -780,7 +780,9 @@ def _copied_at(point: Point) -> dict[str, str]:
 
 
 def _apart(one: ast.expr, other: ast.expr) -> ast.expr | bool:
-    """Return whether two parts of one variable are different; the test of their indices, if these decide."""
+    """Return whether two parts of one variable are different; with the test of their indices if
+    these decide.
+    """
     if not (isinstance(one, ast.Subscript) and isinstance(other, ast.Subscript)):
         return False
     indices = one.slice, other.slice
@@ -796,7 +798,7 @@ def _apart(one: ast.expr, other: ast.expr) -> ast.expr | bool:
 def _iterated(statements: list[ast.stmt], around: frozenset[str] = frozenset()) -> dict[int, frozenset[str]]:
     """The names that the loops around a statement iterate, by the statement's identity.
 
-    The way back iterates these again, so they are live until a loop is done.
+    The reverse pass iterates these again, so they are live until the loop ends.
     """
     found: dict[int, frozenset[str]] = {}
     for node in statements:

@@ -1,7 +1,7 @@
 """Side effects: mutations by calls, and calls in indices that must not be evaluated twice (AD39, AD40).
 
-Values, tangents and adjoints have the same index.  So a call in it that has an effect is evaluated once,
-ahead of all of them.
+Values, tangents and adjoints have the same index, so a call with an effect in it is evaluated only once,
+before all of them.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def asks(function: Function) -> bool:
 
 
 def _called(function: Function) -> Iterator[Function]:
-    """The functions of the file that one calls by their names."""
+    """The functions of the file that a function calls by name."""
     reader = Reader(function)
     calls = (each for each in terms.inside(function.body) if isinstance(each, ast.Call))
     return (target for each in calls if (target := reader.target(each)) is not None)
@@ -108,7 +108,7 @@ def _changed(reader: Reader, call: ast.Call) -> set[str]:
 
 
 def moving(reader: Reader, node: ast.For) -> tuple[set[str], set[str]]:
-    """The variables whose sequences a loop's body may replace, and those it may make longer or shorter."""
+    """The variables whose sequences a loop's body may replace, and those it may resize."""
     return _reassigned(reader, node), _resized(reader, node)
 
 
@@ -154,7 +154,7 @@ def asks_length(reader: Reader, source: ast.expr, names: set[str]) -> bool:
 
 
 def _copied(node: ast.AST) -> str | None:
-    """The variable of which a part of a loop's iterable is a copy."""
+    """The variable of which a loop's iterable copies a part."""
     match node:
         case ast.Call(ast.Name("list" | "tuple"), [value]) | ast.Subscript(value, ast.Slice()):
             return root_of(value)
@@ -162,7 +162,7 @@ def _copied(node: ast.AST) -> str | None:
 
 
 def gone_through(source: ast.expr) -> list[ast.expr]:
-    """The variables and elements that a loop iterates directly, without a copy."""
+    """The variables and elements over which a loop iterates directly, without a copy."""
     match source:
         case ast.Name() | ast.Subscript():
             return [] if isinstance(getattr(source, "slice", None), ast.Slice) else [source]
@@ -174,8 +174,8 @@ def gone_through(source: ast.expr) -> list[ast.expr]:
 
 
 def resized_by_call(reader: Reader, call: ast.Call, source: ast.expr) -> bool:
-    """Return whether a call of the file's function may resize a list or dict, or replace the elements of an
-    element.
+    """Return whether a call of a function of the file may resize a list or dict, or replace the elements of
+    an element.
     """
     name = root_of(source)
     target = reader.target(call)
@@ -212,10 +212,10 @@ def changed_inside(reader: Reader, node: ast.For) -> bool:
 
 
 def place_told(reader: Reader, call: ast.Call, rebound: str) -> ast.expr | None:
-    """The position at which `pop` takes or `insert` puts, which the adjoint pass needs; None if the call
+    """The position at which `pop` or `insert` works, if the adjoint pass has to save it; None if the call
     states it.
 
-    In a list that is a place from its start, in a dict a key. `rebound` is the variable that gets the value.
+    In a list it is an index from the start, in a dict a key. `rebound` is the variable that gets the value.
     """
     assert isinstance(call.func, ast.Attribute)
     places = call.args[:1] if call.func.attr == "pop" else call.args[:-1]
@@ -255,7 +255,7 @@ def _from_start(reader: Reader, index: ast.expr, known: frozenset[str] = frozens
 
 
 def _counts(reader: Reader, node: ast.AST, name: str, known: frozenset[str]) -> bool:
-    """Return whether a statement certainly assigns a variable a number that is not negative."""
+    """Return whether a statement certainly assigns a non-negative number to a variable."""
     match node:
         case ast.Assign([ast.Name(_)], value):
             return _from_start(reader, value, known)
@@ -306,7 +306,7 @@ def unvaried(reader: Reader, target: ast.expr, source: ast.expr) -> set[str]:
 
 
 def asked_by(index: ast.expr) -> set[str]:
-    """The variables whose elements an index reads: not those whose length it reads."""
+    """The variables whose elements an index reads, without those whose length it reads."""
     found = terms.names_read(index)
     for each in terms.walk(index):
         if isinstance(each, ast.Call) and isinstance(each.func, ast.Name) and each.func.id == "len":
@@ -319,7 +319,7 @@ def asked_by(index: ast.expr) -> set[str]:
 def changed_as_given(reader: Reader, name: str, asked: frozenset[str] = frozenset()) -> bool:
     """Return whether a function may mutate the argument of a parameter that it also rebinds.
 
-    `asked` are the parameters that are being asked for already: a call of itself does to them what it does.
+    `asked` are the parameters under examination: a recursive call has the same effect on them.
     """
     function, asked = reader.function, asked | {name}
     for line in function.body:

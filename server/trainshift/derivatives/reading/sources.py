@@ -30,7 +30,7 @@ OF = " of "
 
 
 class Sources:
-    """The variables from which a value may be made, for one function."""
+    """The possible sources of values, for one function."""
 
     def __init__(self, reader: Reader) -> None:
         self.reader = reader
@@ -38,7 +38,7 @@ class Sources:
         self.whole = reader.whole
 
     def sources(self, node: ast.expr) -> set[str]:
-        """The variables whose value, or a part of whose value, may be in that of an expression."""
+        """The variables whose value, or a part of it, may be in that of an expression."""
         match node:
             case ast.Name(name):
                 return set() if self.function.owner(name) is None and OF not in name else {name}
@@ -73,7 +73,7 @@ class Sources:
         return set()
 
     def callees(self, call: ast.Call) -> list[Function]:
-        """The functions of the file that a call may be one of."""
+        """The functions of the file that a call may run."""
         target = self.reader.target(call)
         if target is not None:
             return [target]
@@ -110,7 +110,7 @@ class Sources:
                     yield argument, each
 
     def _is_new_list(self, node: ast.expr) -> bool:
-        """Return whether an expression that makes a list of parts of others makes it of numbers alone."""
+        """Return whether an expression makes a list that consists only of numbers from other containers."""
         made = isinstance(node, ast.BinOp) or isinstance(getattr(node, "slice", None), ast.Slice)
         if isinstance(node, ast.Call):
             made = self.reader.function.dotted(node.func) in (
@@ -121,8 +121,8 @@ class Sources:
         return made and not self.whole.arrays and self.reader.kind(node).holds_numbers
 
     def picks(self, node: ast.Subscript, index: ast.expr) -> bool:
-        """Return whether an index picks elements out of an array, by their places or by a condition: that
-        copies.
+        """Return whether an index selects elements of an array by position or by a condition, which copies
+        them.
         """
         match index:
             case ast.List():
@@ -186,7 +186,7 @@ class Sources:
 
 
 def name_of(function: Function, owner: Function, name: str) -> str:
-    """The name in one function of a variable that another one, the owner, has."""
+    """The name that one function uses for a variable of another function, the owner."""
     return name if function.owner(name) is owner else f"{name}{OF}{owner.name}"
 
 
@@ -219,7 +219,7 @@ def may_follow(reader: Reader, value: ast.expr, targets: ast.expr) -> bool:
 
 
 def is_no_part(held: str, value: ast.expr) -> ast.stmt:
-    """Assert that a value that was read is not a view of an array, which the next store may change."""
+    """Assert that a value that was read is not a view of an array, which the next store may mutate."""
     assert isinstance(value, ast.Subscript)
     array = terms.call("hasattr", terms.copied(value.value), terms.constant("shape"))
     said = f"{ast.unparse(value)} is a part of an array, which is changed"

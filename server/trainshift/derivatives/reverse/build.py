@@ -27,7 +27,7 @@ RUNS_FOR_A_NAME = 8
 
 
 class Build(Analysis):
-    """Everything that the gradient of one function needs."""
+    """All data for the gradient of one function."""
 
     reverse = True
 
@@ -38,14 +38,14 @@ class Build(Analysis):
 
     @cached_property
     def _handed(self) -> dict[Function, set[str]]:
-        """The values that each function passes to its callees, whose pullbacks read them."""
+        """The values that each function passes to its callees, and that their pullbacks read."""
         return {}
 
     @cached_property
     def _read_back(self) -> dict[Function, tuple[set[str], set[str], set[int]]]:
         """The names that the adjoint pass of each inner function reads.
 
-        Each run through a function goes through those inside it; from the second one on, that is known.
+        Each pass over a function includes its inner functions; from the second pass on, the names are known.
         """
         return {}
 
@@ -67,7 +67,7 @@ class Build(Analysis):
         return self.names[function]
 
     def signature(self, function: Function) -> tuple[list[str], set[str]]:
-        """The parameters whose adjoints a pullback returns, and those whose adjoints so far it gets."""
+        """The parameters whose adjoints a pullback returns, and those whose current adjoints it gets."""
         if function.escapes:
             return function.handed(), set()
         own = [each for each in function.params if not function.kind(each).has("function")]
@@ -144,7 +144,7 @@ class Build(Analysis):
         return way
 
     def _rebound(self, function: Function) -> set[str]:
-        """The parameters that are rebound: their adjoints so far belong to the new values, not to the
+        """The parameters that are rebound: their current adjoints belong to the new values, not to the
         arguments.
         """
         rebound = terms.names_bound(function.body) & self.signature(function)[1]
@@ -249,8 +249,9 @@ class Build(Analysis):
         way.passes.forward = [*starts, *way.passes.forward]
 
     def _is_begun_late(self, function: Function, name: str) -> bool:
-        """Return whether the adjoint of a captured variable begins with the first pullback that adds to it:
-        who has the functions inside calls theirs before that of their own function."""
+        """Return whether the adjoint of a captured variable starts with the first pullback that adds to it:
+        the caller calls the pullbacks of inner functions before that of their outer function.
+        """
         return function.is_outlived and function.kind(name).container
 
     def _begun_late(
@@ -269,10 +270,10 @@ class Build(Analysis):
                 yield ast.If(ast.Compare(terms.name(bar), [ast.Is()], [terms.constant(None)]), [begun], [])
 
     def _left(self, way: Ways, params: Sequence[str]) -> tuple[list[ast.stmt], list[ast.stmt]]:
-        """Restore the arguments and the result as the function leaves them, after the adjoint pass has undone
+        """Restore the arguments and the result to their final state, after the adjoint pass has undone
         mutations.
 
-        An argument that nobody else knows is copied before; another one is put right after.
+        An unshared argument is copied before; a shared one is restored afterwards.
         """
         function = way.function
         aliases = self.aliases(function)
@@ -303,7 +304,7 @@ class Build(Analysis):
         return before, after
 
     def functions_made(self) -> list[ast.FunctionDef]:
-        """The gradient of the function at the start, after all vjp that it needs."""
+        """The gradient of the requested function, after every vjp that it needs."""
         start = self.start
         others: list[ast.FunctionDef] = []
         way = None
@@ -350,7 +351,7 @@ class Build(Analysis):
         return function_of(self.made, arguments, said, body)
 
     def _is_held(self, function: Function, name: str) -> bool:
-        """Return whether an untyped variable is an element of another one, whose adjoint has lists instead of
+        """Return whether an untyped variable is an element of another one whose adjoint has lists instead of
         tuples.
         """
         kind = function.kind(name).found()
@@ -358,7 +359,7 @@ class Build(Analysis):
         return not kind.words and any(kind in each.with_elements() for each in others if each.container)
 
     def _undoes_value(self, way: Ways) -> bool:
-        """Return whether the adjoint pass may mutate the result of the function at the start, here or in
+        """Return whether the adjoint pass may mutate the result of the requested function, here or in
         callees.
         """
         start, aliases = self.start, self.aliases(self.start)
@@ -372,7 +373,7 @@ class Build(Analysis):
         return self._puts_back_value()
 
     def _puts_back_value(self) -> bool:
-        """Return whether pullbacks of called functions may mutate the result of the function at the start."""
+        """Return whether pullbacks of called functions may mutate the result of the requested function."""
         kind = self.start.kind(self.start.result)
         if any(each.found() in kind.with_elements() for each in self._put_back):
             return True

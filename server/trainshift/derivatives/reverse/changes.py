@@ -17,7 +17,7 @@ from trainshift.python.rewrite import terms
 class Changes:
     """Unpacking, stores, and methods that change a list or dict.
 
-    `unseen` are the variables that calls without a pullback may change, by the identity of the call.
+    `unseen` are the variables that calls without a pullback may mutate, by the identity of the call.
     """
 
     def __init__(self, pull: Pull, passes: Passes) -> None:
@@ -110,7 +110,7 @@ class Changes:
     ) -> Back | None:
         """Unpack a variable or an element: the unpacked object carries the adjoints of its parts (AD36).
 
-        None where what follows adds to the adjoint of the whole as well.
+        None if later statements also add to the adjoint of the whole.
         """
         expr = root.expr
         name = self.pull.path(expr)[0]
@@ -234,9 +234,9 @@ class Changes:
         return rows or not self.pull.is_one_place(target.slice, True)
 
     def _stored_at(self, target: ast.Subscript, value: ast.expr) -> ast.Subscript:
-        """The place of an element after a store, since a slice may then have another length.
+        """The place of an element after a store, because the store may change the length of a slice.
 
-        What is before the part and what is behind it stays, so their lengths tell.
+        The elements before and after the slice stay, so their numbers determine it.
         """
         place = terms.copied(target)
         assert isinstance(place, ast.Subscript)
@@ -253,8 +253,9 @@ class Changes:
         return ast.Subscript(owner, ast.Slice(terms.name(ahead), end, None), ast.Load())
 
     def _keeps_length(self, target: ast.Subscript, value: ast.expr) -> bool:
-        """Return whether a store leaves a part as long as it was: one of an array, with a step, or as long as
-        is written down."""
+        """Return whether a store keeps the length of a slice: in an array, with a step, or with a literal of
+        equal length.
+        """
         part = target.slice
         assert isinstance(part, ast.Slice)
         base = self.nodes.reader.kind(target.value)
@@ -271,7 +272,7 @@ class Changes:
         return False
 
     def _empty(self, place: ast.Subscript) -> ast.expr:
-        """The adjoint of an element that is put back."""
+        """The adjoint of a restored element."""
         kind = self.nodes.reader.kind(place)
         base = self.nodes.reader.kind(place.value)
         if base.has("array") or (kind.numeric and not self.whole.arrays):
@@ -287,7 +288,7 @@ class Changes:
         return self.pull.helper("_cells", terms.copied(place))
 
     def _own(self, place: ast.expr, base: Kind) -> ast.expr:
-        """A copy of the element at a place of a container, since a part of an array is a view."""
+        """A copy of the element at a place of a container, because a part of an array is a view."""
         if base.has("array"):
             return ast.BinOp(place, ast.Add(), terms.constant(0))
         if self.whole.arrays and not self.whole.tensors and not base.has("list", "tuple", "dict"):
@@ -297,7 +298,7 @@ class Changes:
     def _keep_element(
         self, name: str, target: ast.Subscript, place: ast.Subscript, value: ast.expr, backs: list[Back]
     ) -> None:
-        """Keeps the old value of an element that is about to be assigned; after that it is at `place`."""
+        """Save the old value of an element before its assignment; after that, the element is at `place`."""
         kind = self.nodes.reader.kind(target.value)
         added = kind.has("dict") and not any(terms.same(each, terms.copied(target)) for each in _parts(value))
         if added:
@@ -319,7 +320,7 @@ class Changes:
             backs.append(lambda: self.passes.emit(terms.assign(place, back)))
 
     def _restore(self, place: ast.Subscript, old: ast.expr) -> None:
-        """Restore a dict's value at a key; removes the key if the old value is `...`."""
+        """Restore a dict's value at a key; remove the key if the old value is `...`."""
         if not isinstance(old, ast.Name):
             held = terms.name(self.function.temporary())
             self.passes.emit(terms.assign(held, old))
@@ -372,7 +373,7 @@ class Changes:
         return lambda: self.pull.send(root, None, lines)
 
     def _changed(self, node: ast.Expr, call: ast.Call, name: str, method: str) -> Back:
-        """`append`, `extend` and `pop`, undone by each other."""
+        """Handle `append`, `extend` and `pop`, each of which undoes another."""
         assert isinstance(call.func, ast.Attribute)
         owner = call.func.value
         active = self.function.active(name)
@@ -478,7 +479,7 @@ class Changes:
         return back
 
     def _popped_of_list(self, popped: ast.Call) -> bool:
-        """Return whether a `pop` takes an element of a list for certain, not one of a dict."""
+        """Return whether a `pop` certainly takes an element of a list, not of a dict."""
         assert isinstance(popped.func, ast.Attribute)
         kind = self.nodes.reader.kind(popped.func.value)
         if not popped.args or terms.is_number(popped.args[0], -1):
@@ -502,7 +503,7 @@ class Changes:
 
 
 def _parts(value: ast.expr) -> list[ast.expr]:
-    """The parts of a value that are computed whatever the others are."""
+    """The parts of a value that are always computed."""
     found = [value]
     for each in found:
         if isinstance(each, ast.BinOp):

@@ -55,7 +55,7 @@ def reads_of(way: Ways) -> tuple[set[str], set[str]]:
 def put_right(name: str, kept: str, kind: Kind) -> tuple[str, list[ast.stmt]]:
     """The helper that saves a value's contents, and the statements that restore them in place.
 
-    What it holds is put right itself: who calls the function may have other names for it.
+    The object itself is restored, because the caller may have other names for it.
     """
     inside = kind.with_elements() - {kind}
     flat = kind.has("list", "dict", "array") and not any(

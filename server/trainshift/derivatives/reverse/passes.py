@@ -26,16 +26,16 @@ class Block:
 
     @cached_property
     def loads(self) -> Counter[str]:
-        """Return how often it reads each name."""
+        """Return the number of reads of each name."""
         return terms.counted(self.statements)[0]
 
 
 class Passes:
     """The two passes through a function: `forward` is the primal pass, `out` the adjoint pass.
 
-    `kept` are the variables that the adjoint pass reads, `contents` those whose elements it reads, as an
-    earlier run has found.  `defined` are the variables that have a value for certain where the primal pass
-    is, `maybe` those that may have one.
+    `kept` are the variables that the adjoint pass reads, `contents` those whose elements it reads, as found
+    by an earlier pass.  `defined` are the variables that certainly have a value at the current point of the
+    primal pass, `maybe` those that may have one.
     """
 
     def __init__(self, function: Function, kept: set[str], contents: set[str]) -> None:
@@ -62,8 +62,8 @@ class Passes:
     def keep(self, name: str, fresh: bool = False, backs: list[Back] | None = None) -> Callable[[], None]:
         """Save the old value of a variable about to be assigned, if the adjoint pass reads it.
 
-        What is to follow the assignment is done by the function that comes back; what the way back has to
-        do at this place is added to `backs`.
+        The returned function emits the code after the assignment; the code of the reverse pass is added to
+        `backs`.
         """
         before = name in self.maybe or (self.depth > 0)
         known = name in self.defined
@@ -104,7 +104,9 @@ class Passes:
         return self.stacks[name]
 
     def is_of_block(self, name: str) -> bool:
-        """Return whether a variable is assigned once, in this block, and read nowhere else and not before."""
+        """Return whether a variable is assigned once, in this block, and read neither elsewhere nor
+        before.
+        """
         if name in self.function.params or name in self.function.captured_inside:
             return False
         loads, stores = self.counts
@@ -114,7 +116,7 @@ class Passes:
         return direct and name not in self.exposed(self.block.statements)
 
     def exposed(self, statements: Sequence[ast.stmt]) -> frozenset[str]:
-        """The names that are live before statements of the function, if none is live behind them."""
+        """The names that are live before statements of the function, if none is live after them."""
         known, key = self.function.exposed, tuple(map(id, statements))
         if key not in known:
             cfg = build(statements)
@@ -128,13 +130,13 @@ class Passes:
         return all(stores[each] <= (0 if each in self.function.params else 1) for each in found)
 
     def is_read_behind(self, name: str, node: ast.stmt) -> bool:
-        """Return whether a variable is read below a statement of its block, or by a function inside."""
+        """Return whether a variable is read below a statement of its block, or by an inner function."""
         below = self.block.statements[self.block.statements.index(node) + 1 :]
         return name in self.function.captured_inside or any(name in terms.names_read(each) for each in below)
 
     @cached_property
     def counts(self) -> tuple[Counter[str], Counter[str]]:
-        """Return how often the function reads each name, and how often it assigns it."""
+        """Return the numbers of reads and of assignments of each name."""
         return terms.counted(self.function.body)
 
     def inner(self, back: Back) -> list[ast.stmt]:
@@ -150,7 +152,7 @@ class Passes:
 
 
 def nothing() -> None:
-    """The adjoint pass of a statement without one."""
+    """Return the adjoint pass of a statement without one."""
 
 
 def simple(node: ast.stmt) -> bool:

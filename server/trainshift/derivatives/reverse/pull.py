@@ -1,7 +1,7 @@
 """Reverse mode within one statement: from the cotangent of its value to terms for the variables it reads
 (AD32).
 
-A call of a function of the file gives a pullback beside its value (AD36).
+A call of a function of the file returns a pullback next to its value (AD36).
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ Term = tuple[ast.expr, bool]
 class Pull(Writer):
     """Split expressions: `ahead` returns their text in the primal pass, `send` emits the adjoint pass.
 
-    `present` are the variables whose adjoint has been started, `handed` what calls that have a pullback are
-    given, but for numbers.
+    `present` are the variables whose adjoint has been started, `handed` the arguments of calls with a
+    pullback, without numbers.
     """
 
     def __init__(self, function: Function, passes: Passes) -> None:
@@ -60,8 +60,9 @@ class Pull(Writer):
         return self.bars[name]
 
     def foreign(self, name: str) -> bool:
-        """Return whether a variable's adjoint lives elsewhere, or is added to by a function inside: it is
-        always there."""
+        """Return whether a variable's adjoint lives elsewhere, or an inner function adds to it: it always
+        exists.
+        """
         owner = self.function.owner(name)
         return owner is not self.function or (owner, name) in self.whole.captured_bars
 
@@ -107,7 +108,7 @@ class Pull(Writer):
         return made
 
     def named(self, bar: ast.expr, base: str) -> ast.expr:
-        """A cotangent that is used more than once, by a name."""
+        """A cotangent that is used more than once, as a name."""
         if isinstance(bar, ast.Name | ast.Constant):
             return bar
         held = self.function.fresh(f"{base}_bar")
@@ -159,8 +160,8 @@ class Pull(Writer):
             self.push(child, made, pending or child.pending if row.elementwise else False)
 
     def _item(self, node: Node, bar: ast.expr, pending: bool) -> None:
-        """Add an element's cotangent to the adjoint of its variable, or to a new adjoint for another
-        value.
+        """Add an element's cotangent to the adjoint of its variable, or to a new adjoint for
+        another value.
         """
         base = node
         while base.sort == "item":
@@ -215,7 +216,7 @@ class Pull(Writer):
             self.push(child, terms.name(held))
 
     def _taken(self, node: Node) -> str | None:
-        """The adjoint that can be started by the very assignment that brings it."""
+        """The adjoint that can be started by the same assignment that computes it."""
         if node.sort != "name" or node.pending:
             return None
         assert isinstance(node.expr, ast.Name)
@@ -244,7 +245,7 @@ class Pull(Writer):
                 self.push(child, terms.call("sum", ast.Subscript(terms.copied(bar), part, ast.Load())))
 
     def path(self, expr: ast.expr) -> tuple[ast.expr, list[ast.expr]]:
-        """The variable behind an element, and the indices that lead to it."""
+        """The variable that contains an element, and the indices that lead to it."""
         indices: list[ast.expr] = []
         while True:
             if isinstance(expr, ast.Subscript):
@@ -261,7 +262,7 @@ class Pull(Writer):
                 return expr, indices
 
     def start(self, name: str) -> str:
-        """The adjoint of a container, started if it was not."""
+        """The adjoint of a container, started if necessary."""
         if not self.is_present(name):
             self.present.add(name)
             self.ask_length(name)
@@ -269,14 +270,14 @@ class Pull(Writer):
         return self.bar(name)
 
     def ask_length(self, name: str) -> None:
-        """Record that the adjoint pass needs the length of a container, which may differ there."""
+        """Record that the adjoint pass needs the length of a container, which may have changed there."""
         aliases = self.whole.aliases(self.function)
         resized = self.resized | (self.followed - {name})
         if resized and resized & aliases.with_names({name}):
             self.lengths.add(name)
 
     def place(self, expr: ast.expr) -> ast.expr | None:
-        """The place of an element's adjoint: None if nothing there is active."""
+        """The place of an element's adjoint; None if nothing there is active."""
         root, indices = self.path(expr)
         if not isinstance(root, ast.Name):
             return None
@@ -307,7 +308,7 @@ class Pull(Writer):
             self.passes.emit(terms.assign(place, self.helper("_add", place, bar)))
 
     def in_tensor(self, expr: ast.expr) -> bool:
-        """Return whether an element is one of a tensor, which is never changed in place."""
+        """Return whether an element belongs to a tensor, which is never mutated."""
         base = self.nodes.reader.kind(expr.value) if isinstance(expr, ast.Subscript) else Kind()
         return self.whole.tensors and not base.has("list", "tuple", "dict")
 
@@ -398,7 +399,7 @@ class Pull(Writer):
             self.passes.emit(terms.assign(own, self.helper("_add", own, bar)))
 
     def sources(self, expr: ast.expr) -> set[str]:
-        """The variables whose value, or a part of whose value, may be in that of an expression."""
+        """The variables whose value, or a part of it, may be in that of an expression."""
         aliases = self.whole.aliases(self.function)
         return aliases.sources(expr)
 
@@ -417,7 +418,7 @@ class Pull(Writer):
         return target is None or target.gives_functions or target.acts or asks(target)
 
     def _undoes_its_value(self, called: Function) -> bool:
-        """Return whether a pullback undoes mutations of its call's result, so that reads of this must come
+        """Return whether a pullback undoes mutations of its call's result, so that reads of it must come
         before.
         """
         aliases = self.whole.aliases(called)
@@ -437,12 +438,12 @@ class Pull(Writer):
         return any(each.value.container or each.value.has("array") for each in self._called(node))
 
     def _called(self, node: Node) -> list[Function]:
-        """The functions that a call may be one of."""
+        """The functions that a call may run."""
         assert isinstance(node.expr, ast.Call)
         return [node.target] if node.target is not None else self.nodes.reader.possible(node.expr)
 
     def called(self, node: Node, lines: list[tuple[str, Node]]) -> ast.expr:
-        """A call in an expression gets a line of its own: `t1, t1_pullback = g_vjp(...)`."""
+        """Move a call in an expression to a line of its own: `t1, t1_pullback = g_vjp(...)`."""
         held = self.function.temporary()
         made = self.call_line(node, lines, held)
         node.held = held
@@ -583,9 +584,9 @@ class Pull(Writer):
     def _handed_over(
         self, child: Node, others: Sequence[ast.expr], target: Function | None, param: str
     ) -> ast.expr | None:
-        """The adjoint of an argument itself, which a pullback adds to; None if it gets a separate one.
+        """The adjoint of an argument, to which a pullback adds; None if it gets a separate one.
 
-        `others` are the places that the call has to do with as well.
+        `others` are the other places that the call uses.
         """
         place: ast.expr | None = None
         if target is not None and self._is_changed_copy(child, target.kind(param)):
@@ -598,9 +599,9 @@ class Pull(Writer):
         return place if all(_apart(child.expr, each) for each in others) else None
 
     def _is_changed_copy(self, child: Node, kind: Kind) -> bool:
-        """Return whether an argument is a slice of a list, which the call changes as a parameter of a kind.
+        """Return whether an argument is a slice of a list that the call mutates as a parameter of a kind.
 
-        The slice is a copy: what the call leaves in it has an adjoint of its own.
+        The slice is a copy: its contents after the call have an adjoint of their own.
         """
         expr = child.expr
         if child.sort != "item" or not (
@@ -641,9 +642,7 @@ class Pull(Writer):
     def send(
         self, root: Node, bar: ast.expr | None, lines: list[tuple[str, Node]], pending: bool = False
     ) -> None:
-        """Emit the adjoint pass of the lines that one statement was split into, from the last to the
-        first.
-        """
+        """Emit the adjoint pass of the lines into which one statement was split, from last to first."""
         own = id(root) in self.pullbacks and all(node is not root for _, node in lines)
         self.waiting = {held for held, _ in lines}
         self.held_terms = {}
@@ -687,8 +686,8 @@ class Pull(Writer):
         self.through(node, total, pending)
 
     def anew(self, name: str) -> bool:
-        """Return whether a variable with elements may have had another value, which has an adjoint of its
-        own.
+        """Return whether a variable with elements may have had a previous value with an adjoint of
+        its own.
         """
         had = (
             name in self.passes.maybe
@@ -698,8 +697,8 @@ class Pull(Writer):
         return had and self.boxlike(name)
 
     def taken_out(self, name: str) -> str:
-        """The adjoint of an assigned variable, under another name: later additions are for the value
-        before.
+        """The adjoint of an assigned variable, under another name: later additions belong to the previous
+        value.
         """
         held = self.function.fresh(self.bar(name))
         self.passes.emit(terms.assign(held, terms.name(self.bar(name))))
@@ -752,7 +751,7 @@ def _count(template: str) -> int:
 
 
 def _apart(one: ast.expr, other: ast.expr) -> bool:
-    """Return whether two places are different ones: of different variables, or with different keys."""
+    """Return whether two places are certainly different: of different variables, or with different keys."""
     if root_of(one) != root_of(other):
         return True
     match one, other:

@@ -11,7 +11,7 @@ _BEGINNING = frozenset(("_cells", "_zeros"))
 
 
 def shorter(statements: Sequence[ast.stmt], arrays: bool) -> list[ast.stmt]:
-    """Statements with neighbours merged if that changes nothing; `arrays`: whether there may be any."""
+    """Merge neighbouring statements if that changes nothing; `arrays`: whether there may be any."""
     made: list[ast.stmt] = []
     for node in statements:
         if isinstance(node, ast.If | ast.For | ast.While):

@@ -1,8 +1,8 @@
 """Gradients by transposed tangents: the adjoint pass if names share mutated objects (AD37).
 
-Tangents share whatever values share, so the jvp of such a function is right where no adjoint can follow.  It
-is run once, with tangents that note on a tape which others they are sums of.  Going back through the tape
-transposes that linear map: it yields the cotangents of the arguments.
+Tangents share objects like their values, so the jvp of such a function is correct where no adjoint can
+follow.  It runs once, with tangents that record on a tape of which others they are sums.  Reversing the tape
+transposes that linear map, and yields the cotangents of the arguments.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def transposed(
 ) -> list[ast.FunctionDef] | None:
     """The gradient `made` of the last function of a jvp, after the gradients of its callees.
 
-    Return None for tangents that are no numbers, and where the jvp is called by others as well.
+    Return None for tangents that are not numbers, or if other functions also call the jvp.
     """
     *others, jvp = functions
     attributes = (each for one in functions for each in terms.walk(one) if isinstance(each, ast.Attribute))

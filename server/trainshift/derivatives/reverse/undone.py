@@ -12,7 +12,7 @@ from trainshift.python.rewrite import terms
 
 
 def check_changes(way: Ways) -> None:
-    """Raise `Impossible` if a container whose elements the adjoint pass reads loses some for good."""
+    """Raise `Impossible` if a container whose elements the adjoint pass reads permanently loses some."""
     contents, function = way.passes.contents, way.function
     functions = (function, *function.whole.inside(function))
     nodes = [node for each in functions for node in terms.inside(each.body)]

@@ -1,4 +1,4 @@
-"""Reverse mode of statements: lines, conditionals, loops and functions inside (AD32 to AD35)."""
+"""Reverse mode of statements: lines, conditionals, loops and inner functions (AD32 to AD35)."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ AGAIN = frozenset(("len", "isinstance"))
 class Ways:
     """Both passes through one function: `passes` has their statements, `pull` the adjoints.
 
-    `idle` are the conditionals that have nothing to do on the way back, as an earlier run has found.
-    `bars_back` is what the pullback returns.
+    `idle` are the conditionals without a reverse pass, as found by an earlier pass. `bars_back` are the
+    results of the pullback.
     """
 
     bars_back: ast.expr
@@ -253,8 +253,8 @@ class Ways:
         return self.pull.zero(name, name in known)
 
     def _asks_again(self, node: ast.If) -> bool:
-        """Return whether the adjoint pass may repeat a test: the branches assign no variable that it
-        reads.
+        """Return whether the adjoint pass may repeat a test: the branches assign no variable that
+        it reads.
         """
         read = terms.names_read(node.test)
         changed = self._reassigned([*node.body, *node.orelse])
@@ -266,7 +266,7 @@ class Ways:
         )
 
     def _reassigned(self, statements: list[ast.stmt]) -> set[str]:
-        """The variables that statements assign, or functions that they call."""
+        """The variables that are assigned by statements, or by functions that they call."""
         found = set[str]().union(*map(terms.bound_in, statements))
         for each in terms.inside(statements):
             if isinstance(each, ast.Call) and not isinstance(each.func, ast.Attribute):
@@ -349,7 +349,7 @@ class Ways:
         return back
 
     def _keep_outside(self, name: str, backs: list[Back]) -> None:
-        """Save a loop's variable as it was before the loop, if the adjoint pass needs it."""
+        """Save a loop's variable before the loop, if the adjoint pass needs it."""
         if name in self.passes.maybe and name in self.passes.kept and name in self._read_elsewhere(name):
             self.passes.keep(name, backs=backs)
         self.passes.maybe.add(name)
@@ -374,8 +374,9 @@ class Ways:
     def _header(
         self, node: ast.For, source: ast.expr, inner: list[ast.stmt], count: ast.expr | None
     ) -> ast.stmt:
-        """The loop backwards: over the same values, or over places where adjoints of elements are added
-        to."""
+        """The reversed loop: over the same values, or over the places of elements whose adjoints
+        are updated.
+        """
         place = self._places.pop(id(node), "")
         plain = source
         # Pullbacks of inner functions read their captures.

@@ -1,5 +1,6 @@
-"""The helpers that derivatives call: plain functions, put once into the file, only those that are used
-(AD41)."""
+"""The helpers that derivatives call: plain functions, added to the file once, and only if they are used
+(AD41).
+"""
 
 from __future__ import annotations
 
@@ -202,27 +203,29 @@ _VARIANTS = (_NUMBERS, _ARRAYS, OF_NUMPY, OF_TENSORFLOW)
 
 
 def text_of(name: str, arrays: bool, tensors: bool = False) -> str:
-    """The text of a helper, without empty lines around it: of tensors, of arrays, or of numbers."""
+    """The text of a helper, without empty lines around it: for tensors, arrays, or numbers."""
     known = [OF_TENSORFLOW] * tensors + [_ARRAYS, OF_NUMPY] * arrays + [_NUMBERS, OF_NUMPY]
     return next(each[name] for each in known if name in each).strip("\n") + "\n"
 
 
 def helper_of(function: ast.FunctionDef) -> str | None:
-    """The helper that a function of a file is, by its name, with or without a number, and its docstring."""
+    """The helper that a function of a file is, judged by its name, with or without a number, and its
+    docstring.
+    """
     name = re.sub(r"_\d+$", "", function.name)
     said = _bare(f'"""{ast.get_docstring(function, clean=False)}"""')
     return name if any(said in _bare(texts.get(name, "")) for texts in _VARIANTS) else None
 
 
 def _bare(text: str) -> str:
-    """A text without the names that modules have in it."""
+    """A text without the names of modules."""
     return re.sub(r"\b\w+\.(?=[a-z])", "", text)
 
 
 def variant_of(name: str, text: str) -> int | None:
-    """The index of a helper's variant (numbers, arrays, tensors) that a text is; None if it is none of them.
+    """The index of the helper's variant (numbers, arrays, tensors) with this text; None if there is none.
 
-    A later one does for numbers what an earlier one does, but none does for both arrays and tensors.
+    A later variant works for numbers like an earlier one, but none works for both arrays and tensors.
     """
     same = (index for index, texts in enumerate(_VARIANTS) if _read(texts.get(name, "")) == _read(text))
     return next(same, None)
@@ -234,7 +237,7 @@ def text_of_variant(name: str, variant: int) -> str:
 
 
 def is_of_tensors(variant: int | None) -> bool:
-    """Return whether a variant is for tensors, if arrays and numbers have another one."""
+    """Return whether a variant is for tensors, if arrays and numbers have a different one."""
     return variant is not None and _VARIANTS[variant] is OF_TENSORFLOW
 
 

@@ -1,9 +1,8 @@
 """The table of derivatives as data: one row for each operation.
 
-A row has a template for each parameter that can be active.  In a template, the name of a parameter stands
-for its value, `y` for the value of the operation and `d` for the derivative that comes in: the cotangent of
-`y` in the reverse templates, the tangent of the parameter in the forward ones.  `np`, `math` and `tf` are the
-modules.
+A row has a template for each parameter that can be active.  In a template, the name of a parameter stands for
+its value, `y` for the value of the operation and `d` for the incoming derivative: the cotangent of `y` in the
+reverse templates, the tangent of the parameter in the forward ones.  `np`, `math` and `tf` are the modules.
 """
 
 from __future__ import annotations
@@ -17,9 +16,9 @@ from dataclasses import dataclass, field
 class Row:
     """The derivative of one operation.
 
-    `params` are its parameters in order.  `elementwise` tells that the result has the shape of its operands
-    broadcast together, so that a cotangent has to be summed back (AD38); `defaults` are literals of
-    parameters that may be left out; `only` are the texts that a parameter may be given as.
+    `params` are its parameters in order.  With `elementwise`, the result has the broadcast shape of its
+    operands, so that a cotangent has to be summed back (AD38); `defaults` are literals of optional
+    parameters; `only` are the allowed texts of a parameter's argument.
     """
 
     name: str
@@ -64,7 +63,7 @@ KEYWORDS: Mapping[str, str] = {
 def slope(
     name: str, params: str, templates: Mapping[str, str], defaults: Mapping[str, str] | None = None
 ) -> Row:
-    """A row whose forward templates are its reverse ones, as where the operation works element by element."""
+    """A row whose forward templates equal its reverse ones, as for elementwise operations."""
     return Row(name, tuple(params.split()), templates, templates, defaults=defaults or {})
 
 
@@ -123,7 +122,7 @@ _SHARED = {
 
 
 def shared(module: str, names: Mapping[str, str]) -> list[Row]:
-    """The rows that all three libraries have, under the module's own names."""
+    """The rows that all three libraries share, under the module's own names."""
     short = {"numpy": "np", "math": "math"}.get(module, "tf.math")
     return [
         slope(f"{module}.{names.get(each, each)}", "x", {"x": template.replace("M.", short + ".")})

@@ -1,4 +1,4 @@
-"""The rows of `einsum`, each made for the subscripts of a call."""
+"""The rows of `einsum`, each generated for the subscripts of a call."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _ONES = {
 
 
 def einsum(subscripts: str, module: str = "numpy") -> Row | None:
-    """The row of a module's `einsum` with these subscripts; None, where an operand has an index twice."""
+    """The row of a module's `einsum` with these subscripts; None if an operand repeats an index."""
     given, arrow, result = subscripts.replace(" ", "").partition("->")
     parts = given.split(",")
     if not arrow:

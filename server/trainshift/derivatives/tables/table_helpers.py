@@ -19,7 +19,7 @@ def _row(
 
 
 def _linear(name: str, params: str, **defaults: str) -> Row:
-    """A helper that is linear in its first parameter, and reads shapes of the others."""
+    """A helper that is linear in its first parameter, and reads the shapes of the others."""
     first, *others = params.split()
     return _row(name, params, {first: f"{name}({', '.join(['d', *others])})"}, {}, **defaults)
 

@@ -1,6 +1,6 @@
 """The rows of NumPy.
 
-A name that ends in `.whole` is the row of calls that are given the array alone, and no axis.
+A name that ends in `.whole` is the row of calls with the array as their only argument, without an axis.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def _row(
 
 
 def _one(name: str, reverse: str, forward: str, params: str = "x", **defaults: str) -> Row:
-    """A row of one array."""
+    """A row for a single array."""
     return _row(name, params, {"x": reverse}, {"x": forward}, **defaults)
 
 

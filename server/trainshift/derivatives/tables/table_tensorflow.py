@@ -28,12 +28,12 @@ def _row(
 def _slopes(
     names: str, params: str, defaults: Mapping[str, str] | None = None, /, **templates: str
 ) -> list[Row]:
-    """The row of an operation that works element by element."""
+    """The row of an elementwise operation."""
     return [slope(f"tensorflow.{name}", params, templates, defaults) for name in names.split()]
 
 
 def _one(names: str, reverse: str, forward: str, params: str = "x", /, **defaults: str) -> list[Row]:
-    """The row of an operation on one tensor."""
+    """The row of an operation on a single tensor."""
     return _row(names, params, {"x": reverse}, {"x": forward}, **defaults)
 
 

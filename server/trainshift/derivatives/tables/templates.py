@@ -14,8 +14,8 @@ def filled(template: str, values: Mapping[str, ast.expr], defaults: Mapping[str,
     """Fill in a template: its names are replaced by values or `defaults`, and its bound names are renamed if
     they clash.
 
-    What is False or None because it is left out is left out of the template's calls, too, and so is a flag
-    that is the opposite of one that is True.
+    Omitted arguments that are False or None are also omitted in the template's calls, and so is a flag that
+    is the opposite of one that is True.
     """
     left = {key: text for key, text in defaults.items() if key not in values}
     node = _without(template, frozenset(key for key, text in left.items() if text in ("False", "None")))
@@ -34,7 +34,7 @@ def filled(template: str, values: Mapping[str, ast.expr], defaults: Mapping[str,
 
 
 def _settled(keyword: ast.keyword, values: Mapping[str, ast.expr]) -> ast.keyword | None:
-    """A template's argument as a constant, if it negates one; None if that is False."""
+    """A template's argument as a constant, if it negates one; None if that constant is False."""
     match keyword.value:
         case ast.UnaryOp(ast.Not(), ast.Name(name)):
             match values[name]:

@@ -14,7 +14,7 @@ BACKWARD = "# Backward, from the last line to the first."
 
 
 class Layout:
-    """Print made functions, with the comments of the original."""
+    """Prints generated functions, with the comments of the original."""
 
     def __init__(self, module: Module, origin: ast.FunctionDef | None) -> None:
         self.module = module
@@ -76,7 +76,7 @@ class Layout:
                 self.lines.append(margin + self.module.comments[number].text)
 
     def _beside(self, node: ast.stmt) -> str:
-        """The comment at the end of the lines of a statement; those of further lines stay waiting."""
+        """The comment at the end of a statement's line; those of further lines are kept for later."""
         head: ast.AST = node
         if isinstance(node, ast.If | ast.While):
             head = node.test
@@ -191,14 +191,14 @@ def _is_pullback(node: ast.stmt) -> bool:
 
 
 def _bare(node: ast.expr) -> str:
-    """An expression, a tuple of two or more without its parentheses."""
+    """An expression; a tuple of two or more without its parentheses."""
     if isinstance(node, ast.Tuple) and len(node.elts) > 1:
         return ", ".join(ast.unparse(each) for each in node.elts)
     return ast.unparse(node)
 
 
 def simple(node: ast.stmt) -> str:
-    """The text of a statement of one line."""
+    """The text of a one-line statement."""
     match node:
         case ast.Assign():
             return " = ".join([*map(_bare, node.targets), _bare(node.value)])
@@ -221,7 +221,7 @@ def same_arguments(old: ast.arguments) -> ast.arguments:
 
 
 def passed_on(name: str, arguments: ast.arguments) -> ast.Call:
-    """A call of a function, by its name, with arguments that have the names of its parameters."""
+    """A call of a function, by its name, with arguments named like its parameters."""
     given: list[ast.expr] = [terms.name(each.arg) for each in (*arguments.posonlyargs, *arguments.args)]
     named = [ast.keyword(each.arg, terms.name(each.arg)) for each in arguments.kwonlyargs]
     return ast.Call(terms.name(name), given, named)

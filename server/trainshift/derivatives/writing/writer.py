@@ -23,7 +23,7 @@ class Writer:
         self.needs: set[str] = set()
 
     def helper(self, name: str, *args: ast.expr) -> ast.expr:
-        """A call of a helper, which is then put into the file."""
+        """A call of a helper, which is then added to the file."""
         self.helpers.add(name)
         return terms.call(name, *(terms.copied(each) for each in args))
 
@@ -62,7 +62,7 @@ class Writer:
         return rebuilt(expr, new)
 
     def value(self, node: Node) -> ast.expr:
-        """The value of an operation, by its name if it has one."""
+        """The value of an operation, as a name if it has one."""
         return terms.name(node.held) if node.held else self.plain(node.expr)
 
     def operands(self, node: Node, row: Row) -> dict[str, ast.expr]:

@@ -1,4 +1,4 @@
-"""Audit: check that a converted text trains correctly, by that text alone.
+"""Audit: check that a converted text trains correctly, judged by that text alone.
 
 Each optimizer step must be averaged exactly once, each rate scaled and all data divided at most once, and all
 ranks must start from equal weights. The audit uses none of the rules and none of their analyses, so that it
@@ -40,10 +40,10 @@ _DOUBTED, _AUDITED = (
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A defect of a conversion's result; not `certain` where the script does not show enough.
+    """A defect of a conversion's result; not `certain` if the script does not show enough.
 
-    `span` is the place in the text that was converted, of a program all files one after another.  `code` is
-    that of the hazard that it is, "" for none.
+    `span` is the place in the converted text; for a program, in all files one after another.  `code` is the
+    code of the hazard, "" for none.
     """
 
     text: str
@@ -81,7 +81,7 @@ def faults_of(
 
 
 def _hazards(result: Program, edits: tuple[Edit, ...], said: frozenset[str]) -> list[Fault]:
-    """The serious hazards of a result, whose source had none, as it did not use Horovod."""
+    """The serious hazards of a result whose source did not use Horovod, and so had none."""
     return [
         Fault(each.message, original(each.span, edits), each.code not in _DOUBTED, each.code)
         for each in serious(result, _AUDITED | said)

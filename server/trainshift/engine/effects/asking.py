@@ -1,7 +1,7 @@
 """Effects: ask the conversion of a program for the consequences of findings.
 
-A finding is worth a warning if the conversion refuses, withholds or doubts something because of it.  That
-is asked of the conversion itself: of the rules that rely on the restriction, at the place of the finding.
+A finding is a warning if the conversion refuses, withholds or doubts something because of it.  The conversion
+itself answers that: the rules that rely on the restriction, at the place of the finding.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _GUARDED = {rule.code: frozenset(guard.code for guard in rule.guards) for rule i
 
 
 class Forecast(NamedTuple):
-    """The outcomes of converting a program, and `text`, which says so in a line."""
+    """The outcomes of converting a program, and `text`, a summary in one line."""
 
     outcomes: tuple[Outcome, ...]
     text: str = ""
@@ -49,7 +49,7 @@ class Forecast(NamedTuple):
 def outcomes_of(analysis: Analysis, fault: Fault | None = None, gap: str = "") -> tuple[Outcome, ...]:
     """The refusals, withheld changes and doubts of a program's conversion, by place.
 
-    The `fault` is that of a result which is refused for it, the `gap` tells of a file that cannot be read.
+    `fault` is the defect for which a result is refused, `gap` the message about a file that cannot be read.
     """
     found = [
         Outcome(script.path, place, codes, effect, told)
@@ -68,7 +68,7 @@ def outcomes_of(analysis: Analysis, fault: Fault | None = None, gap: str = "") -
 
 
 def _of_start(analysis: Analysis, elsewhere: list[Outcome], gap: str) -> Iterator[Outcome]:
-    """Tell a refusal that has its place in another file, or none, at the start file's first statement."""
+    """Report a refusal without a place, or with one in another file, at the start file's first statement."""
     start = analysis.scripts[0]
     told = gap or (analysis.outlook.reason if analysis.outlook.code != UNSUPPORTED_VERSION.code else "")
     if elsewhere:
@@ -97,7 +97,7 @@ def _done(analysis: Analysis, fault: Fault | None) -> Iterator[tuple[Span, froze
 
 
 def _causes(rule: str, reason: str) -> frozenset[str]:
-    """The codes of the restrictions that a withheld change or doubt names as its cause."""
+    """The codes of the restrictions that caused a withheld change or a doubt."""
     named = frozenset({reason.partition(":")[0]}) & ALL_CODES
     return named or _GUARDED[rule] & _SEEN_BY_RULES
 
@@ -105,8 +105,8 @@ def _causes(rule: str, reason: str) -> frozenset[str]:
 def forecast_around(program: Program, files: ParsedFiles | None, runtime: Runtime | None) -> Forecast:
     """Forecast the conversion of a script, by the choices of its program.
 
-    That is the conversion of the first program that trains of those which it is part of, as `files` tell.
-    Only of a program that the script starts the text is told.
+    `files` are searched for the programs that contain it, and the first one that trains is converted. The
+    text is only for a program that the script starts.
     """
     script, choices = program.script, program.choices
     # A file that nothing imports starts the only program that contains it.
@@ -161,7 +161,7 @@ def _forecast(
 
 
 def _gap(conversion: Conversion | None, script: Script, files: ParsedFiles | None) -> str:
-    """Name the file that cannot be read, for which a program is refused."""
+    """Name the file that cannot be read and for which a program is refused."""
     if files is None or (conversion is not None and conversion.status is Status.REFUSED):
         return ""
     found = without_gaps(conversion or Conversion(Status.CONVERTED, ""), script, files)

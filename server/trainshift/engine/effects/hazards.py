@@ -71,7 +71,7 @@ def found_around(
 
 
 def unsearched(program: Program, files: ParsedFiles) -> list[Finding]:
-    """Say that programs which a script is a part of may be missed, unless it starts one itself."""
+    """Report that programs which contain a script may be missing, unless it starts one itself."""
     script = program.script
     if Programs(files).starts_training(script.path) or not script.statements:
         return []
@@ -82,7 +82,7 @@ def unsearched(program: Program, files: ParsedFiles) -> list[Finding]:
 def _of_programs(wholes: Mapping[str, _Elsewhere], path: str) -> Judgement:
     """The hazards of a file, grouped by the start file of each program that contains it.
 
-    What all of them have is told once; of what only some have, these are named.
+    Hazards of all programs are reported once; for the others, their programs are named.
     """
     told: dict[tuple[str, Span], dict[str, Finding]] = {}
     for start, whole in wholes.items():
@@ -161,7 +161,7 @@ def _is_mended(finding: Finding) -> bool:
 def _with_fixes(
     program: Program, found: tuple[Finding, ...], pause: Callable[[], None]
 ) -> tuple[Finding, ...]:
-    """The findings, those that a change of the conversion fixes with that change."""
+    """The findings; those that a change of the conversion fixes get that change."""
     analysis = analyze_script(program.script, pause, choices=program.choices, is_shared=True, known=program)
     try:
         if analysis.read is not analysis.program:
@@ -204,7 +204,7 @@ class _Mending:
         return finding
 
     def _alone(self, change: Change) -> Change:
-        """The change without the setup that other changes of a conversion need."""
+        """The change without the set-up that other changes of a conversion need."""
         known = self._lone.get(id(change))
         if known is not None:
             return known[1]
@@ -240,7 +240,7 @@ class _Mending:
         return _violated(hazards_of(self._program))
 
     def _after(self, change: Change) -> Counter[str] | None:
-        """The hazards of the program with a change; None for one more than is tried."""
+        """The hazards of the program with a change; None after too many attempts."""
         if id(change) not in self._tried:
             if len(self._tried) >= _MOST_TRIED:
                 return None
@@ -261,7 +261,7 @@ def _violated(judgement: Judgement) -> Counter[str]:
 
 
 def _is_of_file(change: Change, size: int) -> bool:
-    """Return whether a change is in the started file only, which comes first in a program's text."""
+    """Return whether a change is only in the start file, which comes first in a program's text."""
     return all(edit.end <= size for edit in (*change.edits, *change.requires))
 
 

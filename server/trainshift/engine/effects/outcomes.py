@@ -1,6 +1,6 @@
 """Outcomes: the effects of a conversion by place, and their causes.
 
-Apart from `effects.py`, which asks the conversion, so that who is told of outcomes loads no rules.
+Separate from `asking.py`, which runs the conversion, so that readers of outcomes load no rules.
 """
 
 from __future__ import annotations

@@ -95,9 +95,10 @@ _OF_LOOPS = "TL02"  # Its page lists the loops that can be converted.
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """The answer to "can this script be converted?"; if not, whether that is a refusal, why, and where.
+    """The answer to "can this script be converted?"; if not, whether that is a refusal, the reason, and the
+    place.
 
-    `code` is that whose page explains a refusal, `causes` are other places that it is for.
+    The page of `code` explains a refusal; `causes` are further places that caused it.
     """
 
     convertible: bool
@@ -109,9 +110,9 @@ class Outlook:
 
 
 def look(program: Program, pause: Callable[[], None] = lambda: None) -> Outlook:
-    """Test whether the loops of a program can be converted.
+    """Return whether the loops of a program can be converted.
 
-    `pause` is called again and again, and may raise to give the answer up.
+    `pause` is called repeatedly, and may raise to abort.
     """
     strategy = program.fact(Leaving).problem
     if strategy is not None:
@@ -144,7 +145,7 @@ def look(program: Program, pause: Callable[[], None] = lambda: None) -> Outlook:
 
 
 def _without_text(program: Program) -> Outlook | None:
-    """Refuse code that the rules cannot write for TensorFlow 2.16 and later, or for the options chosen."""
+    """Refuse code that the rules cannot write for TensorFlow 2.16 and later, or for the chosen options."""
     if told := contradiction(program.choices):
         return Outlook(False, True, told, code=UNSUPPORTED_VERSION.code)
     target = program.fact(Target)
@@ -228,7 +229,7 @@ def _foreign_loop(program: Program) -> tuple[Site, str] | None:
 
 
 def _foreign_setup(program: Program) -> tuple[Site, str] | None:
-    """A call that only a loop of another pattern needs, where that loop itself was not found."""
+    """A call that only a loop of another pattern needs, whose loop was not found."""
     foreign_names = api.last_names(
         *(f"tensorflow.{prefix}{name}" for prefix in ("", "compat.v1.") for name in _FOREIGN)
     )
@@ -258,7 +259,7 @@ def _agents(program: Program) -> tuple[Site, str] | None:
 
 
 def _foreign_place(program: Program) -> tuple[Site, str] | None:
-    """Operations that are placed where a rank has no device."""
+    """Operations that are placed on devices which a rank does not have."""
     for place in program.fact(DevicePlaces).all:
         if place.where in _PLACES and _trains(program):
             return place.site, _PLACES[place.where]
@@ -276,7 +277,7 @@ def _is_own(program: Program, site: Site) -> bool:
 
 
 def _thread(program: Program) -> tuple[Site, str] | None:
-    """A training step in a thread: Horovod's reductions of two threads would meet."""
+    """A training step in a thread: Horovod's reductions of two threads would collide."""
     reason = (
         "threads that train at the same time cannot average their gradients with Horovod; train in one thread"
     )

@@ -24,8 +24,8 @@ _STARTS = {
 
 
 def hidden_start(program: Program) -> tuple[Site, str] | None:
-    """A tape, session or Estimator that may not be TensorFlow's, and the star import or the like that hides
-    it.
+    """A tape, session or Estimator that may not be TensorFlow's, and the star import or similar code that
+    hides it.
     """
     script = program.script
     for site in script.sites_named(*_STARTS) if _unseen(script) else ():
@@ -37,7 +37,7 @@ def hidden_start(program: Program) -> tuple[Site, str] | None:
 
 
 def hidden_fit(program: Program) -> tuple[Site, str] | None:
-    """A `fit` of a possible Keras model, and the star import or the like that hides its class."""
+    """A `fit` of a possible Keras model, and the star import or similar code that hides its class."""
     script = program.script
     for site in script.sites_named(*FITTING) if _unseen(script) else ():
         function = site.node.func

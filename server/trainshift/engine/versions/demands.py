@@ -60,7 +60,7 @@ _MACHINES = ("x86_64", "aarch64")
 class Demand:
     """One declaration of a package: every version that it allows is in one of `allowed`; none if unreadable.
 
-    `asks` is the constraint as it is written; `locked` tells that a lock file holds it.
+    `asks` is the constraint as written; with `locked`, it is from a lock file.
     """
 
     path: str
@@ -145,7 +145,7 @@ def is_declaration(path: str) -> bool:
 def read_demands(path: str, text: str) -> Declared:
     """Read the requirements in the file at `path`; a file of unknown name is read as a requirements list.
 
-    What cannot be read is left out.
+    Unreadable parts are left out.
     """
     read, locked = _kind(path) or (_requirements, False)
     if not _RELEVANT.search(text):
@@ -166,7 +166,7 @@ def read_demands(path: str, text: str) -> Declared:
 def demand_for(package: str, asks: str, path: str = "", line: int = 0) -> Demand:
     """The demand for a version: ``2.21`` for all of its releases, or a constraint as pip reads it.
 
-    What cannot be read allows nothing.
+    An unreadable version allows nothing.
     """
     constraint = f"=={asks}{'.*' * (asks.count('.') < 2)}" if asks[:1].isdigit() else asks
     found = _demand(path, _Entry(package, constraint, line, pep440), False)
@@ -174,7 +174,7 @@ def demand_for(package: str, asks: str, path: str = "", line: int = 0) -> Demand
 
 
 def _demand(path: str, entry: _Entry, locked: bool) -> Demand | None:
-    """The demand of an entry, if it is about a package that matters, and can be read and apply."""
+    """The demand of an entry, if it is about a relevant package, readable and applicable."""
     package = _normalized(entry.name)
     if package not in PRODUCTS:
         return None
@@ -305,7 +305,7 @@ def _setup_cfg(text: str) -> Iterator[_Entry]:
 
 
 def _setup(text: str) -> Iterator[_Entry]:
-    """The requirements that a setup.py writes out; it is not run."""
+    """The requirements that a setup.py writes out; the file is not run."""
     for call in ast.walk(ast.parse(text)):
         for word in call.keywords if isinstance(call, ast.Call) else ():
             if word.arg in ("install_requires", "extras_require"):
@@ -315,7 +315,7 @@ def _setup(text: str) -> Iterator[_Entry]:
 
 
 def _listed(listed: object, text: str) -> Iterator[_Entry]:
-    """The requirements of a list, which may hold other things too."""
+    """The requirements of a list, which may contain other items."""
     for each in listed if isinstance(listed, list) else ():
         if isinstance(each, str):
             for entry in _requirement(each, 0):
@@ -436,9 +436,9 @@ def _environment(text: str) -> Iterator[_Entry | _Include]:
 
 
 def _variables(text: str) -> Iterator[_Entry]:
-    """Among variables that a file sets those for Keras.
+    """The variables for Keras among those that a file sets.
 
-    By a flag TensorFlow takes its Keras from `tf-keras`; another names the backend of Keras 3.
+    One makes TensorFlow use `tf-keras`; another names the backend of Keras 3.
     """
     for pattern, name in ((_FLAG, "tf-keras"), (_BACKEND, BACKEND)):
         if match := pattern.search(text):

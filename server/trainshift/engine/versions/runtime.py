@@ -1,8 +1,8 @@
-"""Runtime: whether the versions that a workspace demands are ones that converted scripts run on.
+"""Runtime: check that converted scripts run on the versions that a workspace requires.
 
-Horovod 0.28.1 works with TensorFlow 2.12 to 2.15, and by what is written for Keras 3 with 2.16 to 2.21.
-A workspace asks for Keras 3 where every version that it allows has it; a range that includes older versions
-says nothing.
+Horovod 0.28.1 works with TensorFlow 2.12 to 2.15, and code written for Keras 3 works with 2.16 to 2.21. A
+workspace requires Keras 3 if every version that it allows has it; a range that includes older versions
+decides nothing.
 """
 
 from __future__ import annotations
@@ -59,14 +59,14 @@ class Problem(NamedTuple):
 class Runtime:
     """The versions of TensorFlow and Keras that a workspace declares.
 
-    `too_new` names the declaration of a version that is too new, and is empty where the declared
-    versions fit.  `way_out` says how to convert anyway.  The declaration is at a `line`, from 1, of the
-    file at `path`, and `asks` for a version.  `is_ignored` tells that somebody wants it ignored, `is_legacy`
-    that `tf-keras` is asked for too: Keras 2 on these versions.  `is_paddle2` tells that every version of
-    Paddle that is allowed is below 3, `is_open` that nothing is said of TensorFlow and Keras.  `decides` is
-    the declaration that decides where none is too new, `problem` says what is wrong with the declarations.
-    `backend` is the backend of Keras 3 that is set, with what sets it.
-    `is_installed` tells that nobody declares anything, and that it is what the selected Python has.
+    `too_new` names the declaration of a version that is too new, and is empty if the declared versions fit.
+    `way_out` describes how to convert anyway.  The declaration is at a `line`, from 1, of the file at `path`,
+    and `asks` for a version.  With `is_ignored`, the user ignores it; with `is_legacy`, `tf-keras` is
+    required too: Keras 2 on these versions.  With `is_paddle2`, every allowed version of Paddle is below 3;
+    with `is_open`, neither TensorFlow nor Keras is required.  `decides` is the deciding declaration if none
+    is too new, `problem` a contradiction in the declarations. `backend` is the configured backend of Keras 3,
+    with the setting's origin. With `is_installed`, nothing is declared, and these are the versions of the
+    selected Python.
     """
 
     too_new: str = ""
@@ -105,8 +105,8 @@ class Runtime:
     def refusal(self, *, estimator: bool = False, fit: bool = False, newer: bool = False) -> str:
         """The reason why a script is not converted for these versions; empty if they fit.
 
-        `estimator` and `fit` tell how it trains, `newer` that it is written for these versions.  Where they
-        are ignored, `fit` is still refused: Horovod's optimizer runs on Keras 3, and averages nothing.
+        `estimator` and `fit` are its ways of training; with `newer`, it is written for these versions.  If
+        they are ignored, `fit` is still refused: Horovod's optimizer runs on Keras 3, and averages nothing.
         """
         if not self.too_new or newer or self.is_installed:
             return ""
@@ -119,8 +119,8 @@ class Runtime:
 def settled(choices: Choices, runtime: Runtime | None) -> Choices:
     """The choices for a script whose project requires these versions.
 
-    What a person chose decides: a Keras, or a TensorFlow.  Else `runtime` does; without any it is open.
-    Where that says otherwise than a person, it is a doubt.
+    The user's choice of a Keras or a TensorFlow takes precedence.  Otherwise `runtime` decides; without it,
+    the version is open. A contradiction between the two is a doubt.
     """
     is_ignored = runtime is not None and runtime.is_ignored
     if choices.why_keras or choices.is_open or (is_ignored and not choices.tensorflow):
@@ -150,7 +150,7 @@ def settled(choices: Choices, runtime: Runtime | None) -> Choices:
 
 
 def contradiction(choices: Choices) -> str:
-    """The reason why the chosen Keras and TensorFlow do not go together; empty if they do."""
+    """The reason why the chosen Keras and TensorFlow do not fit together; empty if they do."""
     if choices.keras == KERAS_AUTO or choices.why_keras or not choices.tensorflow:
         return ""
     asked = judge([demand_for(TENSORFLOW, choices.tensorflow)])
@@ -176,8 +176,8 @@ class _Reach(Enum):
 def judge(demands: Iterable[Demand], shown: Shown = str) -> Runtime | None:
     """The versions that the requirements of one directory lead to; None if they leave the version open.
 
-    What a lock file holds decides over what the other files allow.  Demands that exclude each other
-    are of environments to choose from, and one that fits is enough.
+    A lock file takes precedence over other files.  Demands that exclude each other belong to alternative
+    environments, of which one that fits is enough.
     """
     listed = tuple(demands)
     is_paddle2 = _is_paddle2(listed)
@@ -220,7 +220,7 @@ def installed(demand: Demand) -> Runtime | None:
 
 
 def _deciding(reaches: Mapping[Demand, _Reach], product: str) -> tuple[Demand | None, _Reach]:
-    """The demand that decides which versions of a product are meant, and which these are; None if open."""
+    """The demand that decides the versions of a product, and these versions; None if open."""
     own = [demand for demand in reaches if PRODUCTS[demand.package] == product]
     deciding = [each for each in own if each.locked] or own
     for sought in (_Reach.FITTING, _Reach.TOO_NEW):
@@ -278,7 +278,7 @@ def _problem_of(demand: Demand, told: str) -> Problem:
 
 
 def _told(demand: Demand, shown: Shown) -> str:
-    """A demand in words, with its place unless it has none."""
+    """A demand in words, with its place if it has one."""
     where = (
         f"{shown(demand.path)}:{demand.line} asks for "
         if demand.line

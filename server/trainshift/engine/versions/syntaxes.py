@@ -1,4 +1,4 @@
-"""Syntaxes: how the kinds of declarations write constraints, each as PEP 440 does.
+"""Syntaxes: convert the constraints of each kind of declaration to the syntax of PEP 440.
 
 Every function yields alternatives, one of which must hold; unreadable text raises ValueError.
 """

@@ -17,8 +17,8 @@ _PACKAGES = ("tensorflow", "keras", "tf_keras")
 
 
 def told_of(program: Program, runtime: Runtime, choices: Choices) -> Iterator[Finding]:
-    """Yield a finding if a program's requirements are wrong or too new for a choice, at its TensorFlow
-    import.
+    """Yield a finding at the TensorFlow import if a program's requirements are wrong or too new for
+    a choice.
     """
     keras = settled(choices, runtime).keras
     if runtime.refusal(newer=keras != KERAS_2):

@@ -1,4 +1,4 @@
-"""Advice: whether the packages of a Python fit together, and what to do if not."""
+"""Advice: check that the packages of a Python fit together, and recommend a fix."""
 
 from __future__ import annotations
 
@@ -33,8 +33,9 @@ class Recipe:
 class Advice:
     """The result of an inspection: what the installation lacks, and how to get it.
 
-    `ready`: Horovod works with its TensorFlow.  `says`: the result and why, a sentence or two each.
-    `recipes`: ways to what is missing, the one to begin with first; none if nothing helps but another Python.
+    `ready`: Horovod works with its TensorFlow.  `says`: the result and the reason, in one or two sentences
+    each. `recipes`: ways to install the missing parts, recommended one first; none if only another Python
+    helps.
     """
 
     ready: bool
@@ -43,8 +44,8 @@ class Advice:
 
 
 def advise(installed: Installed) -> Advice:
-    """Judge whether a converted script can run with the installed packages, and list the commands that
-    help.
+    """Judge whether a converted script can run with the installed packages, and list the commands
+    that help.
     """
     lacking = _lacking(installed)
     notes = tuple(_notes(installed))
@@ -56,10 +57,11 @@ def advise(installed: Installed) -> Advice:
 
 
 def what_is_missing(python: str) -> str:
-    """Return why converted scripts cannot run on a Python, with the commands that help, as lines; empty if
-    they can.
+    """Return the reason why converted scripts cannot run on a Python, with the commands that help, as lines;
+    empty if they can.
 
-    For messages of other commands.  Takes some seconds if TensorFlow and Horovod are there, which are loaded.
+    For messages of other commands.  Takes some seconds if TensorFlow and Horovod are installed, because they
+    are loaded.
     """
     try:
         installed = ask(python)
@@ -125,7 +127,7 @@ def _notes(installed: Installed) -> Iterator[str]:
 
 
 def _recipes(installed: Installed) -> Iterator[Recipe]:
-    """Yield the commands, for each build, that lead to a Horovod that works."""
+    """Yield, for each build, the commands that lead to a working Horovod."""
     line = line_for(installed.python)
     keep = installed.tensorflow and not installed.tensorflow_problem
     if keep and release(installed.tensorflow) >= LINES[0].first:

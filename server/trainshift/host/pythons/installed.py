@@ -23,8 +23,8 @@ class NoAnswer(Exception):
 class Installed:
     """The packages installed in the Python at `path`; a version is empty if the package is missing.
 
-    `loads` tells that Horovod could be imported with this TensorFlow, else `problem` says why not, if
-    both are there.  `built` are the ways to communicate that it was built with: gloo, mpi, nccl.
+    With `loads`, Horovod could be imported with this TensorFlow; otherwise `problem` is the reason, if both
+    are installed.  `built` are its means of communication: gloo, mpi, nccl.
     """
 
     path: str

@@ -1,7 +1,7 @@
 """Patch: the change that Horovod 0.28.1 needs for TensorFlow 2.19 and later.
 
-One of its files includes headers of XLA that these do not install any more.  It holds XLA's own operations,
-which are off by default, and which nothing of ours uses.
+One of its files includes XLA headers that these versions no longer install.  It contains XLA operations,
+which are off by default and unused here.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _PATCH = Path(__file__).with_name("horovod.patch")
 def write_patch(path: str) -> None:
     """Write the patch to `path`.
 
-    Raises FileExistsError for a file that holds anything else, and other OSErrors.
+    Raises FileExistsError for a file with other contents, and other OSErrors.
     """
     file, patch = Path(path), _PATCH.read_bytes()
     if not (file.is_file() and file.read_bytes() == patch):

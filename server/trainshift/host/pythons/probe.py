@@ -1,7 +1,7 @@
 """Probe: run by the inspected Python; prints its packages as JSON.
 
-`probe.py packages` loads nothing; `probe.py horovod` loads TensorFlow and Horovod, which may crash.
-The last line of its output is the answer.  It uses the standard library of Python 3.8, and nothing of ours.
+`probe.py packages` loads nothing; `probe.py horovod` loads TensorFlow and Horovod, which may crash. The last
+line of its output is the answer.  It uses only the standard library of Python 3.8.
 """
 
 from __future__ import annotations
@@ -57,7 +57,9 @@ def packages() -> dict[str, object]:
 
 
 def horovod() -> dict[str, object]:
-    """Report whether TensorFlow and Horovod's part for it can be imported, and how Horovod was built."""
+    """Report whether TensorFlow and Horovod's part for it can be imported, and the options of Horovod's
+    build.
+    """
     try:
         tensorflow = import_module("tensorflow")
     except Exception as error:

@@ -17,7 +17,9 @@ _SOURCE = f"horovod-{HOROVOD}"
 
 @dataclass(frozen=True)
 class TensorFlows:
-    """Releases of TensorFlow: first, last, the Pythons that all have wheels for, their Keras, one to take."""
+    """A line of TensorFlow releases: first, last, Pythons with wheels for all, their Keras, and the
+    recommended release.
+    """
 
     first: tuple[int, int]
     last: tuple[int, int]
@@ -76,7 +78,7 @@ def numbered(version: tuple[int, int]) -> str:
 
 
 def line_of(version: str) -> TensorFlows | None:
-    """The line that a TensorFlow belongs to; None for one that Horovod was not run with."""
+    """The line that a TensorFlow belongs to; None for one that was not tested with Horovod."""
     return next((line for line in LINES if line.first <= release(version) <= line.last), None)
 
 
@@ -92,9 +94,11 @@ def build_tensorflow(path: str, line: TensorFlows, *, gpu: bool) -> str:
 
 
 def build_horovod(path: str, tensorflow: str, build: Build) -> Iterator[str]:
-    """The commands, one a line, that build Horovod for a TensorFlow of the Python at `path`, and install it.
+    """The commands, one per line, that build Horovod for a TensorFlow of the Python at `path`, and install
+    it.
 
-    They leave the source in the current directory.  All that they call is of that Python, a compiler apart.
+    They leave the source in the current directory.  Apart from a compiler, they call only programs of that
+    Python.
     """
     python = shlex.quote(path)
     folder = shlex.quote(os.path.dirname(path))

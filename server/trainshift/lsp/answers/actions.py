@@ -1,7 +1,7 @@
 """Actions: the light bulb's menu for a place, and the edits behind each of its lines.
 
-A menu is made of what is known at once; the edit is computed when a line is chosen, from the complete
-analysis of the very version that the menu was for.
+A menu uses only known results; the edit is computed when a line is chosen, from the complete analysis of the
+version for which the menu was made.
 """
 
 from __future__ import annotations
@@ -50,15 +50,15 @@ _QUICK = "quickfix"
 
 
 class NotPossible(Exception):
-    """An action that cannot be carried out, and why."""
+    """An action that cannot be carried out, and the reason."""
 
 
 @dataclass(frozen=True)
 class Wanted:
     """A request for a menu: a span of one document, and the kinds wanted (None for all).
 
-    `round` tells how often other files of its programs have changed, `is_hinted` that it is asked for hints
-    that are there.
+    `round` is the number of changes of other files of its programs; with `is_hinted`, the request is for
+    existing hints.
     """
 
     part: Part
@@ -78,8 +78,8 @@ class Wanted:
         return self.only is not None and self.wants(kind) and "" not in self.only
 
     def data(self, do: str, paper: Paper, span: Span | None = None, code: str = "") -> dict[str, Any]:
-        """The data of an action, from which its edit is computed; for the requested span, if `span` is
-        None.
+        """The data of an action, from which its edit is computed; for the requested span, if `span`
+        is None.
         """
         span = span or self.span
         return {
@@ -93,7 +93,7 @@ class Wanted:
 
 
 def menu(state: State, wanted: Wanted, client: Client) -> list[types.CodeAction]:
-    """The actions for a place: first those that distribute, then fixes, last suppressions."""
+    """The actions for a place: distribution first, then fixes, suppressions last."""
     near = [each for each in state.report.diagnostics if _meets(place_of(state.paper, each), wanted.span)]
     found = list(_of_statements(state, wanted, client))
     whole: list[types.CodeAction] = []
@@ -156,7 +156,7 @@ def _all_fixes(state: State, wanted: Wanted) -> Iterator[types.CodeAction]:
 
 
 def _of_pages(state: State, near: Sequence[Diagnostic]) -> Iterator[types.CodeAction]:
-    """The pages of the codes that are found at a place."""
+    """The pages of the codes found at a place."""
     for diagnostic in {each.code: each for each in near if each.url}.values():
         title = f"Show what {diagnostic.code} means"
         command = types.Command(title, EXPLAIN, arguments=[diagnostic.code])
@@ -174,7 +174,7 @@ def _of_comments(state: State, wanted: Wanted, near: Sequence[Diagnostic]) -> It
 
 
 def _of_statements(state: State, wanted: Wanted, client: Client) -> Iterator[types.CodeAction]:
-    """The conversion of the statement at the cursor, or of those that are selected."""
+    """The conversion of the statement at the cursor, or of the selected statements."""
     chosen = _chosen(state, wanted.span)
     if chosen:
         statements = len({target for target, _ in chosen})
@@ -205,7 +205,7 @@ def _of_file(
 ) -> Iterator[types.CodeAction]:
     """The conversion of the whole program: of the file, of several files, or of the whole notebook.
 
-    As a quick fix it is said to be about the findings that are `near`.
+    As a quick fix, it refers to the findings that are `near`.
     """
     if state.outline is None or not wanted.wants(kind):
         return
@@ -280,7 +280,7 @@ def _chosen(state: State, span: Span) -> list[tuple[Span, Change]]:
 
 
 def _lines(state: State, span: Span) -> Span:
-    """The whole lines that a stretch touches, without the end of the last one."""
+    """The whole lines that a span touches, without the end of the last one."""
     source = state.paper.source
     return Span(source.line_start(span.start), source.line_end(span.end))
 
@@ -344,7 +344,9 @@ async def _all_fixed(session: Session, program: OpenProgram, code: str) -> types
 async def _converted(
     session: Session, program: OpenProgram, span: Span | None, number: object
 ) -> types.WorkspaceEdit:
-    """The conversion of a program, or of the statement there; Outdated after another `number` of changes."""
+    """The conversion of a program, or of one of its statements; Outdated after another `number` of
+    changes.
+    """
     await session.surveyed(program)
     state = await session.known(program, lambda state: state.has_outline, wants_outline=True)
     if program.round != number:
@@ -356,7 +358,7 @@ async def _converted(
 
 
 def _same(paper: Paper, report: CheckReport, data: dict[str, Any]) -> Diagnostic:
-    """The finding that an action was for; the nearest of its code on the line if it has moved."""
+    """The finding that an action was for; if it has moved, the nearest of its code on the line."""
     start = int(data["span"][0])
     line = paper.source.line_of(start) + 1
     near = [each for each in report.diagnostics if each.code == data["code"] and each.region.line == line]

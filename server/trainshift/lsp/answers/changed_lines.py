@@ -13,7 +13,7 @@ _LINE_END = re.compile("\r\n|\r|\n")
 
 
 def changed_lines(plan: Plan, home: Home) -> Iterator[int]:
-    """The first new line of each change, in the order that notes on them are in, counted from 1."""
+    """The first new line of each change, in the order of the notes on the changes, counted from 1."""
     added: dict[str, int] = {}
     first_lines: dict[Edit, int] = {}
     for each in plan.edits:

@@ -1,7 +1,7 @@
 """Derivatives: the actions in a function, their edits, and the hovers of made functions' comments.
 
-A menu asks only which function the cursor is in.  What differentiating it comes to is computed on the
-desk's thread, once for each version, and nothing that does so is loaded before.
+A menu only needs the function at the cursor.  The result of differentiating it is computed on the desk's
+thread, once for each version, and the modules for that are loaded on first use.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class _Reading:
             await asyncio.wait_for(waiting, seconds)
 
     def at_leisure(self) -> None:
-        """Have it computed when nothing else is to be done."""
+        """Compute the outcome in the background."""
         if not self._future.done() and self._program.paper is self.paper:
             self._desk.in_background(self._at_leisure)
 
@@ -145,8 +145,8 @@ class Derivatives:
     ) -> list[types.CodeAction]:
         """The actions for a place; those known to be refused are disabled or left out.
 
-        That is waited for, and no longer than nobody notices, only where they are all that there is to show
-        (`is_alone`), or are asked for by name.  Other actions are never kept waiting.
+        The result is awaited briefly, and only if these are the only actions (`is_alone`) or are requested by
+        name.  Other actions never wait.
         """
         if program.paper is not paper or not any(map(wanted.wants, KINDS.values())):
             return []
@@ -218,7 +218,7 @@ class Derivatives:
     async def command(self, program: OpenProgram, part: Part, given: dict[str, Any]) -> dict[str, Any]:
         """The answer to `trainshift.differentiate`, except for whether the edit was applied.
 
-        Raises Outdated, and ValueError or TypeError for what cannot be read.
+        Raises Outdated, and ValueError or TypeError for malformed arguments.
         """
         wish = _wish_of(program.live.code(program.paper.source), part, given)
         if wish is None:
@@ -280,7 +280,7 @@ def _wishes(code: Code, wanted: Wanted) -> Iterator[tuple[str, Wish]]:
 
 
 def function_at(code: Code, span: Span) -> Function | None:
-    """The function that a cursor is in, or the only one that a selection meets."""
+    """The function that contains the cursor, or the only one that a selection touches."""
     last = max(bisect_right(code.chunks, span.end, key=lambda chunk: chunk[0]) - 1, 0)
     first = max(bisect_right(code.chunks, span.start, key=lambda chunk: chunk[0]) - 1, 0)
     found = [
@@ -292,7 +292,7 @@ def function_at(code: Code, span: Span) -> Function | None:
 
 
 def _functions(code: Code, first: int, end: int) -> Iterator[Function]:
-    """The functions of some chunks, in order; decorators are a part of them."""
+    """The functions of some chunks, in order, including decorators."""
     chunks = zip(code.facts[first:end], code.chunks[first:end], strict=True)
     for facts, (offset, _) in chunks:
         for node in (statement.node for statement in facts.top):
@@ -327,7 +327,7 @@ def _made_at(source: Source, offset: int) -> Wish | None:
 def _wish_of(code: Code | None, part: Part, given: dict[str, Any]) -> Wish | None:
     """The request of a command, by the name of a function or a position; None if there is none.
 
-    Raises ValueError, or TypeError, for what cannot be read.
+    Raises ValueError, or TypeError, for malformed arguments.
     """
     function, position = given.get("function"), given.get("position")
     mode, wrt, name = given.get("mode", "reverse"), given.get("wrt"), given.get("name")
@@ -366,7 +366,7 @@ def _to_be_made(paper: Paper, outcome: Outcome) -> Derived:
 
 
 def _reason(paper: Paper, outcome: Outcome) -> str:
-    """Return why there is no edit; empty if there is one."""
+    """Return the reason why there is no edit; empty if there is one."""
     try:
         _to_be_made(paper, outcome)
     except NotPossible as reason:
@@ -418,7 +418,7 @@ def _told(paper: Paper, outcome: Outcome) -> dict[str, Any]:
 
 
 def _homes(code: Code, paper: Paper, outcome: Derived) -> list[tuple[Part, Edit]]:
-    """The edits with their documents; in a notebook, code below the function ends its cell."""
+    """The edits with their documents; in a notebook, code below the function goes to the end of its cell."""
     if paper.cells is None:
         return [(paper.parts[0], each) for each in outcome.edits]
     (*_, function) = (each for each in _functions(code, 0, len(code.facts)) if each.name == outcome.function)

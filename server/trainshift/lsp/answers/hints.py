@@ -1,4 +1,4 @@
-"""Hints: why a statement could be distributed, with its lines before and after."""
+"""Hints: explain how a statement could be distributed, with its lines before and after."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def _groups(source: Source, edits: Sequence[Edit]) -> Iterator[list[Edit]]:
 
 
 def _compared(source: Source, edits: Sequence[Edit], start: int) -> list[str]:
-    """The lines from a place to some edits, as a diff shows them."""
+    """The lines from a place to some edits, in the form of a diff."""
     lines = Span(source.line_start(start), source.line_end(edits[-1].end))
     before = source.text[lines.start : lines.end]
     after = apply(before, tuple(edit.moved(-lines.start) for edit in edits))

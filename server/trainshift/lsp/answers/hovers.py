@@ -103,7 +103,7 @@ def _mentioned(part: Part, state: State, offset: int, docs_url: str) -> Iterator
 
 
 def explanation(code: str, docs_url: str = "") -> str:
-    """The meaning of a code, the reason and the remedy, a line each, with a link to its page; Markdown."""
+    """The meaning of a code, the reason and the remedy, one line each, with a link to its page; Markdown."""
     found = CODES[code]
     doc, url = found.doc, page_url(code, docs_url)
     lines = [f"**{code}** {found.title}", section(doc, "Why it matters"), section(doc, "What to do")]
@@ -133,7 +133,7 @@ def _constructs(state: State, offset: int, docs_url: str) -> Iterator[tuple[str,
 
 
 def _data(state: State, offset: int) -> Iterator[str]:
-    """Yield the data that each rank sees, and the number of steps, for the training loop whose header is
+    """Yield the data that each rank sees, and the number of steps, for the training loop with its header
     there.
     """
     outline = state.outline
@@ -175,7 +175,7 @@ def _libraries(state: State, offset: int) -> Iterator[str]:
 
 
 def _reason(facts: ChunkSyntax, site: Site) -> tuple[str, str]:
-    """The rule that writes a call of Horovod's, and why."""
+    """The rule that writes a call of Horovod, and the reason."""
     code, reason = _REASONS[site.name]
     if isinstance(site.parent, ast.Slice) or (
         isinstance(site.parent, ast.Call) and last_name(site.parent.func) == "shard"

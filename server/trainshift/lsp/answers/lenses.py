@@ -39,7 +39,7 @@ def lenses(state: State, uri: str) -> Iterator[types.CodeLens]:
 
 
 def _doing(state: State, obstacle: Conversion | None) -> tuple[str, str]:
-    """The possible action on the program, and details about it."""
+    """The possible action on the program, and its details."""
     if obstacle is None:
         return "Make distributed", f"Rewrite {title_of(state) or 'the file'} for Horovod"
     reason = Places(state, {}).reason(obstacle)

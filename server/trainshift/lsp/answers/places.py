@@ -22,7 +22,7 @@ Text = Callable[[str], str | None]
 
 
 class Changed(Outdated):
-    """A file of the program does not read any more as it did; `path` is its path."""
+    """A file of the program has changed; `path` is its path."""
 
     def __init__(self, path: str) -> None:
         super().__init__()
@@ -30,10 +30,10 @@ class Changed(Outdated):
 
 
 class Places:
-    """The documents of a program: those that are open, and those that the client would open."""
+    """The documents of a program: the open ones, and those that the client would open."""
 
     def __init__(self, state: State, opened: Mapping[str, Part]) -> None:
-        """`opened` are the documents that are open by their paths."""
+        """Take the open documents by path, `opened`."""
         whole = state.outline.whole if state.outline is not None else None
         self.sources = whole.sources if whole is not None else {}
         self.paper: Paper | None = state.paper if len(self.sources) <= 1 else None
@@ -52,7 +52,7 @@ class Places:
         }
 
     def confirm(self, text_of: Text) -> None:
-        """Raise `Changed` where a file does not read as it did when the program was analysed."""
+        """Raise `Changed` if a file has changed since the program was analysed."""
         for path, part in self._parts.items():
             known = self.sources[path].text
             text = part.text if path in self._opened else text_of(path)
@@ -85,11 +85,11 @@ class Places:
         return next(iter(self.sources), "")
 
     def part(self, path: str) -> Part:
-        """The document of a file, "" for the one that starts the program."""
+        """The document of a file, "" for the start file of the program."""
         return self._parts[path or self._start]
 
     def told(self, note: Note) -> dict[str, Any]:
-        """A note, whose line and column are those of the document that it is about, from 1."""
+        """A note with its line and column in its document, from 1."""
         return self._told(note, self.paper)
 
     def at(self, conversion: Conversion) -> dict[str, Any] | None:
@@ -117,7 +117,7 @@ class Places:
         return {**_plain(note), "uri": part.uri, "line": line + 1, "column": character + 1}
 
     def reason(self, conversion: Conversion) -> str:
-        """Return why nothing is changed, with the place if that is in another document."""
+        """Return the reason why nothing is changed, with the place if that is in another document."""
         path = conversion.path or self._start
         if path == self._path or (conversion.position is None and not conversion.path):
             return conversion.reason

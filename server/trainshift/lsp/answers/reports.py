@@ -83,7 +83,7 @@ class Reports:
         return _report(items.get(uri, []), params.previous_result_id)
 
     async def _soon(self, program: OpenProgram, is_enough: Callable[[State], bool]) -> State:
-        """The state of a version; a partial one if a sufficient one takes long and may follow."""
+        """The state of a version; a partial one if the full one takes long and may follow."""
         if self._session.client.refreshes_diagnostics:
             with contextlib.suppress(asyncio.TimeoutError):
                 return await asyncio.wait_for(self._session.known(program, is_enough), _PROMPTLY)
@@ -142,7 +142,7 @@ class Reports:
                 progress.end()
 
     async def _progress(self, token: Any) -> Progress | None:
-        """A progress bar for the first scan: the client's own, or one that it makes for us."""
+        """A progress bar for the first scan: the client's own, or one that it creates for us."""
         if token is None:
             if not self._session.client.has_progress:
                 return None
@@ -177,12 +177,12 @@ class Progress:
         self._progress.report(self._token, part)
 
     def end(self) -> None:
-        """It is over."""
+        """End the progress bar."""
         self._progress.end(self._token, types.WorkDoneProgressEnd())
 
 
 def _report(items: list[diagnostics.Item], previous: str | None) -> dict[str, Any]:
-    """A report of a document; a note only, if the client has it already."""
+    """The report of a document; only a note if the client has it already."""
     from hashlib import sha1
 
     identity = sha1(json.dumps(items).encode(), usedforsecurity=False).hexdigest()

@@ -1,4 +1,4 @@
-"""Answers: the client's requests about places, and its commands."""
+"""Answers to the client's requests about places, and its commands."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ class Answers:
         return await carried_out(self._session, program, data)
 
     async def _in_its_program(self, program: OpenProgram) -> State:
-        """A state with an outline, which may be of the version before, of the programs it belongs to."""
+        """A state with an outline, which may belong to the previous version, from its programs."""
         if program.surveyed < 0:
             # A document's own diagnostics come first, regardless of the number of files around it.
             await self._or_modified(program, lambda state: state.is_full)
@@ -155,9 +155,9 @@ class Answers:
     async def convert(self, *arguments: Any) -> dict[str, Any]:
         """Run the command that converts a whole file: one argument, its URI or an object with it.
 
-        An object whose `apply` is false asks for the edit alone, of which the user is told nothing; one whose
-        `ignoreVersions` is true has it converted whatever versions its project asks for.  `leaveOut` are
-        changes as they were answered, of those that are optional.
+        With `apply` false, the answer is only the edit, and the user sees no message; with `ignoreVersions`
+        true, the file is converted regardless of the versions that its project requires.  `leaveOut` are
+        optional changes, in the form of an earlier answer.
         """
         from trainshift.lsp.answers.summary import account, conversion_of, title_of, unaccounted
         from trainshift.lsp.whole import refused
@@ -205,7 +205,7 @@ class Answers:
         return {**told, "applied": True}
 
     def _left_out(self, given: dict[str, Any]) -> list[dict[str, Any]]:
-        """The changes that a conversion is to do without, as notes on the document before it."""
+        """The changes to leave out of a conversion, as notes on the document before it."""
         from trainshift.lsp.answers.summary import NEW_LINE
 
         left_out = given.get("leaveOut", [])
@@ -217,8 +217,8 @@ class Answers:
     async def differentiate(self, *arguments: Any) -> dict[str, Any]:
         """The command that differentiates a function: an object with its `uri`, and `function` or `position`.
 
-        `mode`, `wrt` and `name` are those of `trainshift differentiate`.  Unless `apply` is true or left out,
-        the edit is answered, and the user is told nothing.
+        `mode`, `wrt` and `name` are those of `trainshift differentiate`.  With `apply` false, the answer is
+        only the edit, and the user sees no message.
         """
         from trainshift.lsp.answers.derivatives import NOTHING
 
@@ -240,13 +240,13 @@ class Answers:
     async def expand_static(self, *arguments: Any) -> dict[str, Any]:
         """The command that expands static functions: an object with its `uri`, and `function` or `position`.
 
-        Without both all functions are expanded.  Unless `apply` is true or left out, the edit is answered,
-        and the user is told nothing.
+        Without both, all functions are expanded.  With `apply` false, the answer is only the edit, and the
+        user sees no message.
         """
         return await self._of_static("expand", "Expand", "expanded", *arguments)
 
     async def make_static(self, *arguments: Any) -> dict[str, Any]:
-        """Run the command that makes a function static, with the same arguments as the one before."""
+        """Run the command that makes a function static, with the same arguments as `expand_static`."""
         return await self._of_static("make", "Make static", "made static", *arguments)
 
     async def _of_static(self, what: str, label: str, done: str, *arguments: Any) -> dict[str, Any]:
@@ -282,7 +282,7 @@ class Answers:
         return {**told, "edit": None, "applied": not problem, "reason": problem}
 
     async def hints(self, params: types.InlayHintParams) -> list[types.InlayHint] | None:
-        """The graph operations of the `if`s and loops of static functions, at the ends of their headers."""
+        """The graph operations of the `if`s and loops in static functions, at the ends of their headers."""
         program = self._session.program_of(params.text_document.uri)
         if program is None or not has_signs(program.paper.text):
             return None
@@ -306,7 +306,7 @@ class Answers:
         return "" if answer.applied else answer.failure_reason or "the editor did not apply the edit"
 
     async def explain(self, *arguments: Any) -> None:
-        """The command that shows the page of a code, which may be in lower case."""
+        """Run the command that shows the page of a code, which may be in lower case."""
         from trainshift.lsp.answers.codes import CODES
         from trainshift.lsp.answers.hovers import explanation
         from trainshift.pages import page_url
@@ -324,7 +324,9 @@ class Answers:
             self._say(types.MessageType.Info, explanation(code))
 
     async def show_warnings(self, *arguments: Any) -> None:
-        """The command that shows the first warning of a document, by its URI; editors may list them all."""
+        """Run the command that shows the first warning of a document, by its URI; editors may list
+        them all.
+        """
         from trainshift.lsp.answers.summary import warnings
 
         uri = arguments[0] if arguments else None
@@ -339,7 +341,7 @@ class Answers:
             await self.open(part.uri, line + 1)
 
     async def open(self, *arguments: Any) -> None:
-        """The command that shows a line of a file: its URI, and the line's number from 1."""
+        """Run the command that shows a line of a file: its URI, and the line's number from 1."""
         match [plain_json(each) for each in arguments]:
             case [str(uri), int(line)] if line > 0:
                 place = types.Position(line - 1, 0)
@@ -386,7 +388,7 @@ class Answers:
             raise JsonRpcContentModified(message=_CHANGED) from None
 
     async def scripts(self, params: Any) -> list[str]:
-        """The request for the files of the workspace that use TensorFlow, whatever its parameters."""
+        """Answer the request for the workspace's files that use TensorFlow; parameters are ignored."""
         from trainshift.lsp.answers.scripts import Scripts
 
         self._scripts = self._scripts or Scripts()
@@ -396,7 +398,7 @@ class Answers:
             )
 
     def rules(self, params: Any) -> list[dict[str, str]]:
-        """The request for everything that has a code, whatever its parameters."""
+        """Answer the request for everything with a code; parameters are ignored."""
         from trainshift.lsp.answers.codes import listed
 
         return listed()

@@ -1,4 +1,4 @@
-"""Scripts: which files use TensorFlow, also those that are not open, for menus that offer to convert them."""
+"""Scripts: the files that use TensorFlow, including unopened ones, for menus that offer to convert them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from trainshift.lsp.wire.uris import path_of, uri_of
 
 
 class Scripts:
-    """The Python files of folders; one that has not changed is not read again."""
+    """The Python files of folders; unchanged files are not read again."""
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[tuple[int, int], bool]] = {}
@@ -25,7 +25,7 @@ class Scripts:
         return [uri_of(path) for path, (_, uses) in self._known.items() if uses]
 
     def _judged(self, path: str) -> tuple[tuple[int, int], bool] | None:
-        """The stamp of a file and whether it uses TensorFlow; None if it is gone."""
+        """The stamp of a file, and whether it uses TensorFlow; None if it is deleted."""
         try:
             info = os.stat(path)
         except OSError:

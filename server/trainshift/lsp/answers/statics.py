@@ -60,7 +60,7 @@ T = TypeVar("T")
 
 
 class Wish(NamedTuple):
-    """A request ("make" or "expand") for a function (all if empty), or for the statement of a line."""
+    """A request ("make" or "expand") for a function (all if empty), or for the statement on a line."""
 
     what: str
     function: str = ""
@@ -121,7 +121,7 @@ class _Reading:
         return found
 
     def edits(self, wish: Wish) -> list[Edit]:
-        """The edits of a wish; raises NotPossible."""
+        """The edits of a request; raises NotPossible."""
         found = self.made(wish).edits if wish.what == "make" else self.expanded(wish).edits
         reason = self._reason(wish)
         if reason:
@@ -129,7 +129,7 @@ class _Reading:
         return found
 
     def reason(self, wish: Wish) -> str:
-        """Return why a request is refused; empty if there is an edit."""
+        """Return the reason why a request is refused; empty if there is an edit."""
         if wish not in self.reasons:
             self.reasons[wish] = self._reason(wish)
         return self.reasons[wish]
@@ -193,7 +193,7 @@ class Statics:
     # The menu
 
     async def offered(self, program: OpenProgram, paper: Paper, wanted: Wanted) -> list[types.CodeAction]:
-        """The actions for a place; those refused are disabled, if that is known quickly."""
+        """The actions for a place; refused ones are disabled, if that is known quickly."""
         if program.paper is not paper or not any(map(wanted.wants, (EXPAND, EXPAND_FILE, MAKE_STATIC))):
             return []
         reading = self._reading(program)
@@ -249,7 +249,7 @@ class Statics:
     ) -> dict[str, Any]:
         """The answer to `trainshift.expandStatic` and `trainshift.makeStatic`, except for the applied edit.
 
-        Raises Outdated, and ValueError or TypeError for what cannot be read.
+        Raises Outdated, and ValueError or TypeError for malformed arguments.
         """
         function, position = given.get("function") or "", given.get("position")
         if not isinstance(function, str):
@@ -354,7 +354,7 @@ def _rule(code: str, title: str) -> dict[str, str]:
 
 
 async def _quiet(work: Any) -> None:
-    """Wait for work that may have no other waiter."""
+    """Return a future whose exception may go unread."""
     with contextlib.suppress(Outdated):
         try:
             await work

@@ -31,7 +31,7 @@ NEW_LINE = "newLine"
 
 
 def summary(state: State, uri: str, places: Places) -> Outline:
-    """A settled version in short, for a client that asks with the URI of one of its documents.
+    """The summary of a settled version, for a client that asks with the URI of one of its documents.
 
     `places` are those of its program.
     """
@@ -69,7 +69,7 @@ def title_of(state: State) -> str:
 
 
 def part_of(state: State) -> PartOf | None:
-    """The program that a module belongs to: the file that starts it, and how many it has; None otherwise."""
+    """The program of a module: its start file, and its number of files; None otherwise."""
     outline = state.outline
     if outline is None or not outline.path or outline.path == outline.whole.start or not outline.whole.trains:
         return None
@@ -105,8 +105,8 @@ def conversion_of(
 ) -> Conversion:
     """The conversion of a settled version, or of the statements of some of its changes.
 
-    The whole may be `without` some changes that are optional.  With `ignores_versions` it does not matter
-    what its project asks for.  Raises Outdated if there is a newer version.
+    The whole may be `without` some changes that are optional.  With `ignores_versions`, the project's
+    requirements are ignored.  Raises Outdated if there is a newer version.
     """
     obstacle = _obstacle(state)
     if obstacle is not None and not (ignores_versions and obstacle.code == UNSUPPORTED_VERSION.code):
@@ -157,6 +157,6 @@ def account(places: Places, conversion: Conversion) -> dict[str, Any]:
 
 
 def unaccounted(conversion: Conversion) -> dict[str, Any]:
-    """The report on a conversion with nothing but its reason."""
+    """The report on a conversion, with nothing but its reason."""
     nothing: dict[str, Any] = {"changes": [], "decisions": [], "doubts": [], "withheld": []}
     return {"applied": False, "reason": conversion.reason, "status": conversion.status.value, **nothing}

@@ -1,4 +1,4 @@
-"""Documents: the exact text that the client has, by version, and which document each part of it is.
+"""Documents: the client's exact texts by version, and the document of each part of a program.
 
 A plain document is one part.  A notebook is several: its Python cells are one program, in order.
 """
@@ -55,7 +55,7 @@ class Part:
         return self.start + len(self.text) - self.hidden
 
     def places(self, span: Span) -> tuple[Place, Place]:
-        """The positions of a span of the program, as far as it is in this part."""
+        """The positions of a span of the program, clipped to this part."""
         start, end, hidden = self.start, self.end, self.hidden - self.start
         return (
             self.positions.place(min(max(span.start, start), end) + hidden),
@@ -129,7 +129,7 @@ class Paper:
         return part, inside.moved(part.start)
 
     def part_of(self, uri: str) -> Part | None:
-        """The part that is a document."""
+        """The part for a document."""
         return next((part for part in self.parts if part.uri == uri), None)
 
 
@@ -139,7 +139,7 @@ def paper_of(part: Part) -> Paper:
 
 
 def notebook_paper(documents: Sequence[Part]) -> Paper:
-    """The program that the Python cells of a notebook are together."""
+    """The program that consists of a notebook's Python cells."""
     cells = Cells(tuple(each.text for each in documents))
     parts = (
         Part(each.uri, each.version, each.text, each.encoding, start)

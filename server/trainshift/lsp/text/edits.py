@@ -1,4 +1,6 @@
-"""Edits: a plan of the core as a workspace edit of versioned documents, each rule under its own name."""
+"""Edits: convert a plan of the core to a workspace edit of versioned documents, each rule under its
+own name.
+"""
 
 from __future__ import annotations
 
@@ -90,7 +92,7 @@ def plain_edit(edits: Iterable[tuple[Part, Edit]], client: Client) -> types.Work
 
 
 def differences(part: Part, after: str) -> Iterator[tuple[Part, Edit]]:
-    """The lines of a document that a text has otherwise, as edits of the program."""
+    """The lines of a document in which a text differs, as edits of the program."""
     before = part.text[part.hidden :]
     old, new = _lines(before), _lines(after)
     starts = [0, *accumulate(map(len, old))]

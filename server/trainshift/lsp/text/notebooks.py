@@ -1,4 +1,4 @@
-"""Notebooks: the cells of each, in order, and the program that its Python cells are together."""
+"""Notebooks: the cells of each, in order, and the program that consists of its Python cells."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from trainshift.lsp.wire.capabilities import LANGUAGES
 
 
 class Notebook:
-    """A notebook that is open; markdown and cells of other languages have a place in it, but no text."""
+    """An open notebook; markdown and cells of other languages have a place in it, but no text."""
 
     def __init__(self, params: types.DidOpenNotebookDocumentParams, encoding: str) -> None:
         self._encoding = encoding
@@ -29,7 +29,7 @@ class Notebook:
         return notebook_paper([self._cells[each] for each in self.order if each in self._cells])
 
     def change(self, changes: types.NotebookDocumentCellChanges) -> list[str]:
-        """Add, remove, move and edit cells; returns those that are gone."""
+        """Add, remove, move and edit cells; return the removed ones."""
         gone: list[str] = []
         structure = changes.structure
         if structure is not None:
@@ -50,7 +50,7 @@ class Notebook:
 
 
 def change_of(event: types.TextDocumentContentChangeEvent) -> Change:
-    """A change as the protocol has it."""
+    """A change in the format of the protocol."""
     where = getattr(event, "range", None)
     if where is None:
         return Change(event.text)

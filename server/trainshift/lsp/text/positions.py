@@ -1,8 +1,8 @@
 """Positions: the protocol's lines and characters, and the core's offsets in code points.
 
 A character of the protocol is a unit of the negotiated encoding; a line ends at ``\\n``, ``\\r\\n`` or
-``\\r`` and nothing else.  Units of UTF-16 are those of JavaScript: an editor may cut a surrogate pair in
-two, and put it together again.
+``\\r`` and nothing else.  Units of UTF-16 are those of JavaScript: an editor may split a surrogate pair, and
+join it again.
 """
 
 from __future__ import annotations
@@ -38,7 +38,9 @@ class Positions:
         return line, units(self._source.text[start:offset], self._encoding)
 
     def offset(self, place: Place) -> int:
-        """The offset of a position; beyond a line's end that end, beyond the last line the text's end."""
+        """The offset of a position; beyond a line's end that end, beyond the last line the end of
+        the text.
+        """
         line, character = place
         starts = self._source.line_starts
         if line >= len(starts):
@@ -56,7 +58,7 @@ class Positions:
 
 
 def units(text: str, encoding: str) -> int:
-    """Return how long a text is in units of an encoding."""
+    """The length of a text in units of an encoding."""
     if text.isascii():
         return len(text)
     codec, size = _CODECS[encoding]
@@ -64,7 +66,7 @@ def units(text: str, encoding: str) -> int:
 
 
 def cut(line: str, character: int, encoding: str) -> tuple[str, str]:
-    """A line in two at a character; a code point of UTF-8 that would be halved goes to the right."""
+    """Split a line at a character; a code point of UTF-8 that would be halved goes to the right."""
     if line.isascii():
         return line[:character], line[character:]
     codec, size = _CODECS[encoding]
@@ -98,7 +100,7 @@ def _side(source: Source, place: Place, encoding: str) -> tuple[str, str]:
 
 
 def joined(text: str) -> str:
-    """The text with each two surrogates that belong together as one code point."""
+    """The text with each matching surrogate pair as one code point."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:

@@ -11,7 +11,7 @@ PREFERRED = (UTF_32, UTF_8, UTF_16)
 
 
 class Client(NamedTuple):
-    """The capabilities of a client, as far as it matters here."""
+    """The relevant capabilities of a client."""
 
     encoding: str = UTF_16
     resolves_edits: bool = False

@@ -1,8 +1,8 @@
 """Import asyncio without TLS, and lsprotocol without building unused classes.
 
 asyncio can do without `ssl`, and a server without it takes 4 MB less.  lsprotocol defines about a thousand
-attrs classes, and building them all takes half a second, which a person would wait for at every start.
-Here each is built when it is first made or looked into.
+attrs classes, and building them all would delay every start by half a second. Here each class is built on its
+first use.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The log of the server's own: a file, or standard error."""
+"""The server's own log: a file, or standard error."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Protocol: pygls' handling of messages, made to bear whatever a client sends.
+"""Protocol: pygls' handling of messages, made robust against any input from a client.
 
-pygls keeps documents of its own, whose lines are not the protocol's where a text holds a form feed or
-U+2028; ours are used instead.  A request that cannot be read gets an answer, and so does one that is
-asked twice; nothing that a client sends ends the process.
+pygls keeps documents of its own, whose lines differ from the protocol's if a text contains a form feed or
+U+2028; ours are used instead.  A malformed request gets an answer, and so does a repeated one; no message
+from a client ends the process.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Protocol(LanguageServerProtocol):
     # Messages
 
     def structure_message(self, data: dict[str, Any]) -> Any:
-        """A message as an object; None for one that cannot be read, which is answered here."""
+        """Convert a message to an object; return None for a malformed one, which is answered here."""
         if "jsonrpc" not in data:
             return data
         if "method" in data:  # For pygls, only its own messages may lack parameters.
@@ -84,7 +84,7 @@ class Protocol(LanguageServerProtocol):
             return None
 
     def _forget_request(self, data: dict[str, Any]) -> None:
-        """A request of ours that was answered by nonsense has failed."""
+        """Fail a request of ours that got a malformed answer."""
         identity = data.get("id")
         future = self._request_futures.pop(identity, None) if isinstance(identity, (str, int)) else None
         if future is not None and not future.done():
@@ -121,7 +121,7 @@ class Protocol(LanguageServerProtocol):
             super()._handle_notification(method_name, params)
 
     def receive(self, data: Any) -> None:
-        """Handle one message that came as plain JSON; whatever it is, nothing is raised but SystemExit."""
+        """Handle one plain JSON message; nothing is raised but SystemExit."""
         if not isinstance(data, dict) or not isinstance(data.get("id", 0), (int, str)):
             return  # A request without an answer gets none.
         try:
@@ -134,7 +134,7 @@ class Protocol(LanguageServerProtocol):
             log.exception("a message could not be handled")
 
     def write(self, message: bytes) -> None:
-        """Send a message that is encoded already."""
+        """Send an encoded message."""
         if self.writer is not None:
             self.writer.write(message)
 
@@ -152,7 +152,7 @@ class Protocol(LanguageServerProtocol):
 def _edit(data: dict[str, Any]) -> types.DidChangeTextDocumentParams | None:
     """The parameters of a message that edits spans of a document; None for any other message.
 
-    One comes with every key, and the general way to find out what it may be takes nine times as long.
+    One arrives with every keystroke, and the general decoding takes nine times as long.
     """
     if data.get("method") != types.TEXT_DOCUMENT_DID_CHANGE or data.get("jsonrpc") != "2.0" or "id" in data:
         return None
@@ -179,7 +179,7 @@ def _text(value: Any, kind: type[str]) -> str:
 
 
 def _number(value: Any, kind: type[int]) -> int:
-    """A whole number, or a truth value, as it came."""
+    """A whole number, or a Boolean, unchanged."""
     is_number = isinstance(value, (int, float)) and value == int(value)
     if not is_number or isinstance(value, bool) != (kind is bool):
         raise ValueError(f"{value!r} is not a {kind.__name__}")
@@ -187,7 +187,7 @@ def _number(value: Any, kind: type[int]) -> int:
 
 
 class _Initialize:
-    """The request `initialize`, its parameters as they came."""
+    """The request `initialize`, with its raw parameters."""
 
     jsonrpc = "2.0"
     method = types.INITIALIZE
@@ -203,7 +203,7 @@ class Endpoint(LanguageServer):
     protocol: Protocol
 
     def report_server_error(self, error: Exception, source: Any) -> None:
-        """Log an error; one of the client's only as a note."""
+        """Log an error; an error of the client only as a note."""
         if isinstance(error, JsonRpcException) and error.code != JsonRpcInternalError.CODE:
             log.info("%s", error)
         else:
@@ -211,7 +211,7 @@ class Endpoint(LanguageServer):
 
 
 def plain_json(value: Any) -> Any:
-    """Convert an object that pygls has created back to plain JSON."""
+    """Convert an object created by pygls back to plain JSON."""
     if hasattr(value, "_asdict"):
         value = value._asdict()
     if isinstance(value, dict):

@@ -63,7 +63,7 @@ def _length(header: bytes) -> int:
 
 
 class Writer:
-    """Write messages by `write`, which returns the number of bytes written; drops them if the reader has
+    """Writes messages with `write`, which returns the number of bytes written; drops them if the reader has
     gone.
     """
 
@@ -86,7 +86,7 @@ class Writer:
 
 
 def notification(method: str, params: str) -> bytes:
-    """A notification whose parameters are JSON already."""
+    """A notification whose parameters are already JSON."""
     return _framed(f'{{"jsonrpc":"2.0","method":"{method}","params":{params}}}')
 
 

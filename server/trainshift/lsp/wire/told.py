@@ -1,6 +1,6 @@
 """Answers beyond the protocol: the types of all answers that only this server gives.
 
-`trainshift.dev.protocol` writes them for the extension for VS Code.
+`trainshift.dev.protocol` writes them for the VS Code extension.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class _Conversion(TypedDict):
     reason: str
     status: str
     program: str
-    """The files that change, in words; "" where that is the document alone."""
+    """The files that change, in words; "" if it is only the document."""
     files: int
     """The number of files that change."""
     changes: list[Note]
@@ -45,9 +45,9 @@ class Conversion(_Conversion, total=False):
     """The result of a conversion, or the `reason` why there is none (then it has no `edit`)."""
 
     at: Note | None
-    """The place of what stands in the way."""
+    """The place of the obstacle."""
     code: str
-    """The code whose page explains what stands in the way; "" where there is none."""
+    """The code whose page explains the obstacle; "" if there is none."""
     edit: WorkspaceEdit | None
 
 
@@ -67,7 +67,7 @@ class _StaticResult(Conversion):
 
 
 class StaticResult(_StaticResult):
-    """The result of rewriting a static function, or all of a file where `function` is ""."""
+    """The result of rewriting a static function, or a whole file if `function` is ""."""
 
 
 class LeftOut(TypedDict):
@@ -115,7 +115,7 @@ class Loop(TypedDict):
 
 
 class PartOf(TypedDict):
-    """The program of a module: the name and the URI of the file that starts it, and how many files it has."""
+    """The program of a module: the name and the URI of its start file, and its number of files."""
 
     name: str
     uri: str
@@ -128,7 +128,7 @@ class Outline(TypedDict):
     version: int | None
     loops: list[Loop]
     program: str
-    """The files that would change, in words; "" where that is the document alone."""
+    """The files that would change, in words; "" if it is only the document."""
     partOf: PartOf | None
     """The program of a module; null for a file that starts one."""
     status: str
@@ -136,7 +136,7 @@ class Outline(TypedDict):
     changes: int
     files: list[str]
     keras: str
-    """The Keras that a conversion is written for, and why; "" where nothing trains."""
+    """The target Keras of a conversion, with the reason; "" if nothing trains."""
     warnings: int
     usesTensorflow: bool
 

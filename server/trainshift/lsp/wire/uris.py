@@ -9,7 +9,7 @@ from urllib.parse import quote, unquote, urlsplit
 
 @lru_cache(1024)
 def path_of(uri: str) -> str:
-    """The absolute path, with ``/`` between its parts, that a ``file:`` URI names; "" for any other."""
+    """The absolute path, with ``/`` between its parts, of a ``file:`` URI; "" for any other URI."""
     try:
         parts = urlsplit(uri)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Judges whether the gradients that reached an optimizer are the mean over the ranks."""
+"""Judge whether the gradients that reached an optimizer are the mean over the ranks."""
 
 from __future__ import annotations
 
@@ -55,9 +55,9 @@ class Fit(NamedTuple):
 def averaging(number: int, seen: Seen) -> Result:
     """Compare the samples of one optimizer's steps.
 
-    What the script does to gradients besides it does on one process, too: by such a factor nothing is judged.
-    What is clipped has another in each step, and is not judged either; the first step, before which
-    weights may differ, counts like any other.
+    Other operations of the script on gradients also happen on one process: their factor is ignored. Clipping
+    has a different factor in each step, and is ignored too; the first step, before which weights may differ,
+    counts like any other.
     """
     import numpy
 
@@ -156,7 +156,7 @@ def shares_loss(before: Record, first: Record, size: int) -> bool:
     """Return whether the losses that rank 0 begins with may be the original's, divided by the number of
     ranks.
 
-    It has the original's seeds, and so its weights; the other ranks have not.
+    Only rank 0 has the original's seeds, and so its weights.
     """
     theirs, ours = (record.losses[:FIRST_LOSSES] for record in (before, first))
     if not theirs or not ours or not sum(theirs):
@@ -166,7 +166,9 @@ def shares_loss(before: Record, first: Record, size: int) -> bool:
 
 
 def unknown_reduction(records: Sequence[Record]) -> str:
-    """Return why the gradients that reached an optimizer are unknown; empty if Horovod takes means only."""
+    """Return the reason why the gradients that reached an optimizer are unknown; empty if Horovod only takes
+    means.
+    """
     manners = sorted({how for record in records for how in record.reduced})
     others = [how for how in manners if how not in ("average", "adasum")]
     if not manners:

@@ -1,5 +1,5 @@
-"""Find the variables that got rank 0's values: by Horovod's broadcast, or otherwise before the second
-step.
+"""Find the variables that got rank 0's values: by Horovod's broadcast, or otherwise before the
+second step.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from trainshift.proving.observed.record import OptimizerRecord, Record
 
 
 def in_vain(first: Record, second: Record, rank: int, arrays: Sequence[Any] = ()) -> Iterator[str]:
-    """Variables that were broadcast, and are apart from the first step on though all steps are the same.
+    """Variables that were broadcast, but differ from the first step on although all steps are the same.
 
-    Where optimizers make other steps of the same gradients, they come apart ever more.
+    If optimizers make different steps from the same gradients, they drift apart steadily.
     """
     start = first.steps_per_execution
     for one, two in zip(first.optimizers, second.optimizers):
@@ -32,8 +32,8 @@ def in_vain(first: Record, second: Record, rank: int, arrays: Sequence[Any] = ()
 
 
 def drifts(one: OptimizerRecord, two: OptimizerRecord, arrays: Sequence[Any], start: int) -> bool:
-    """Return whether weights of two ranks are in the end twice as far apart as after the first step, or
-    more.
+    """Return whether the weights of two ranks differ at least twice as much at the end as after the first
+    step.
     """
     import numpy
 
@@ -49,8 +49,8 @@ def drifts(one: OptimizerRecord, two: OptimizerRecord, arrays: Sequence[Any], st
 def without_made_equal(record: Record, records: Sequence[Record]) -> Record:
     """A record in which variables made equal by the first step count as broadcast.
 
-    Where nothing but that has made the ranks equal, the slots that began so are, too; and so they are where
-    all that an optimizer trains was made equal before its first step.
+    If only that made the ranks equal, slots with equal initial values count as well, and so do they if all
+    variables of an optimizer were made equal before its first step.
     """
     optimizers = []
     for number, optimizer in enumerate(record.optimizers):
@@ -76,7 +76,7 @@ def without_made_equal(record: Record, records: Sequence[Record]) -> Record:
 
 
 def apart(optimizer: OptimizerRecord, values: Sequence[Sequence[str | None]]) -> set[str]:
-    """The variables whose values, one list for each rank, are not the same on all ranks."""
+    """The variables whose values, one list for each rank, differ between ranks."""
     return {
         name
         for index, name in enumerate(optimizer.variables)
@@ -85,7 +85,7 @@ def apart(optimizer: OptimizerRecord, values: Sequence[Sequence[str | None]]) ->
 
 
 def slots_differ(one: OptimizerRecord, two: OptimizerRecord) -> bool:
-    """Return whether two ranks make different weights of the same gradients in a first step from equal
+    """Return whether two ranks compute different weights from the same gradients in a first step from equal
     weights.
     """
     return (

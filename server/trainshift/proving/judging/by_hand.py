@@ -1,4 +1,4 @@
-"""Judge steps without an optimizer: by which rate of which gradients they have changed the weights.
+"""Judge steps without an optimizer: find the rate and the gradients that explain the change of the weights.
 
 If all elements of a change are one factor times the mean of the ranks' gradients, the step used that mean,
 and the factor is its rate. If they are a factor times a rank's own gradients, it used these. Otherwise both
@@ -33,7 +33,7 @@ def measured(seen: Seen) -> Seen:
 
 
 def with_steps(number: int, seen: Seen) -> Seen:
-    """The same for one of those who take steps."""
+    """The observations with the rates and gradients of one set of sources."""
     theirs = fits(number, [seen.before], [seen.samples])
     ranks = [taken(number, rank, seen) for rank in range(seen.size)]
     told = [[fit for fit, _ in steps] for steps in ranks]
@@ -84,7 +84,7 @@ def taken(number: int, rank: int, seen: Seen) -> list[tuple[Fit | None, bool]]:
 
 
 def reduces(seen: Seen) -> bool:
-    """Return whether the ranks put anything together, which may have been gradients."""
+    """Return whether the ranks reduce any values, which may have been gradients."""
     used = {name for record in seen.records for name in record.collectives}
     return any("all" in name or "reduce" in name for name in used)
 
@@ -101,7 +101,7 @@ def with_optimizer(run: Run, number: int, rates: Sequence[float], gradients: Seq
 
 
 def rounded(rates: Sequence[float], optimizer: OptimizerRecord) -> list[float]:
-    """Rates for the report: a constant rate is one number, an unknown one NaN."""
+    """The rates for the report: a constant rate as one number, an unknown one as NaN."""
     middle = constant(rates)
     told = [float(f"{middle or rate:.{DIGITS}g}") for rate in rates]
     return told + [math.nan] * (optimizer.steps - len(told))
@@ -110,7 +110,7 @@ def rounded(rates: Sequence[float], optimizer: OptimizerRecord) -> list[float]:
 def divided(
     samples: dict[str, Any], record: Record | None, number: int, rates: Sequence[float]
 ) -> dict[str, Any]:
-    """The samples of a process, those of its changes divided by the rates; without those that have none."""
+    """The samples of a process, with its changes divided by the rates; without steps that have no rate."""
     if record is None or number >= len(record.optimizers):
         return samples
     name = f"{record.optimizers[number].number}/gradients/"

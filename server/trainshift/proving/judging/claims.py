@@ -1,6 +1,6 @@
-"""The nine claims of spec.md 10: each holds, fails with the line and what to do, or was not seen.
+"""The nine claims of spec.md 10: each holds, fails with the line and the remedy, or was not seen.
 
-What was not seen never holds, and fewer than two steps show nothing.
+A claim that was not seen never holds, and fewer than two steps show nothing.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def claims(seen: Seen) -> list[Claim]:
 
 
 def claim_of(name: str, title: str, found: Found, few: str) -> Claim:
-    """A claim for its findings; `few` says that there were too few steps to show that it holds."""
+    """A claim for its findings; with `few`, there were too few steps to show that it holds."""
     if found.fails and not few:
         return Claim(name, title, FAILS, " ".join(found.fails), found.do, found.code, tuple(found.places))
     if few or found.unseen:
@@ -83,7 +83,7 @@ def claim_of(name: str, title: str, found: Found, few: str) -> Claim:
 
 
 def few_steps(seen: Seen) -> str:
-    """Return why the observations prove nothing."""
+    """Return the reason why the observations prove nothing."""
     if len(seen.records) < seen.size:
         return "A rank ended before it could report what it had done."
     if all(record.local_gradients and not record.optimizers for record in seen.records):
@@ -92,7 +92,7 @@ def few_steps(seen: Seen) -> str:
 
 
 def ends(seen: Seen) -> Found:
-    """Exit statuses, time limits, and whether all ranks take the same steps."""
+    """Check the exit statuses and time limits, and that all ranks take the same steps."""
     found = Found(do="Make every rank run the same steps and calls of Horovod.", code="TL05")
     for rank, run in by_cause(seen.ranks, seen.alone):
         why = reason(run)
@@ -168,7 +168,7 @@ def stopped_badly(seen: Seen) -> str:
 
 
 def weights(seen: Seen) -> Found:
-    """Values at the end, and the first step after which they were apart."""
+    """Check the values at the end, and find the first step after which they differ."""
     found = Found(do="Average the gradients of each step, and broadcast before the second.", code="HV04")
     first, *others = seen.records or [Record()]
     faults = [
@@ -215,7 +215,7 @@ def is_set_otherwise(seen: Seen) -> bool:
 
 
 def differ_by_seed(seen: Seen) -> bool:
-    """Return whether anything on the ranks would have come apart without Horovod."""
+    """Return whether anything on the ranks would differ without Horovod."""
     initial = [[each.initial for each in record.optimizers] for record in seen.records]
     gradients = [record.local_gradients for record in seen.records]
     return any(each != initial[0] for each in initial) or any(each != gradients[0] for each in gradients)
@@ -309,7 +309,7 @@ def averaged(seen: Seen) -> Found:
 
 
 def broadcast(seen: Seen) -> Found:
-    """Check which variables a broadcast covered, and the values of each rank after the first step."""
+    """Check the variables of each broadcast, and the values of each rank after the first step."""
     found = Found(
         do="Broadcast the model's and the optimizer's variables from rank 0 after the first step.",
         code="HV05",
@@ -331,7 +331,7 @@ def broadcast(seen: Seen) -> Found:
 
 
 def data(seen: Seen) -> Found:
-    """A digest of each batch by rank, and the steps of an epoch."""
+    """Check the data: a digest of each batch by rank, and the steps of an epoch."""
     found = Found(do=SHARE, code="HV15")
     records = [run.record for run in seen.data if run.record]
     counts = [[each.steps for each in record.optimizers] for record in seen.records]
@@ -415,7 +415,7 @@ def silence(seen: Seen) -> str:
 
 
 def by_host(seen: Seen) -> dict[str, list[Record]]:
-    """The records of the ranks on each host, on which their GPUs are counted."""
+    """The records of the ranks by host, because GPUs are counted on each host."""
     found: dict[str, list[Record]] = {}
     for run, host in zip(seen.ranks, seen.hosts or [""] * seen.size):
         found.setdefault(host, []).extend([run.record] if run.record else [])
@@ -423,7 +423,7 @@ def by_host(seen: Seen) -> dict[str, list[Record]]:
 
 
 def gpu(seen: Seen) -> Found:
-    """Check the devices that each rank asked for."""
+    """Check the devices that each rank requested."""
     found = Found(
         do="Make one GPU visible to each rank: the one with the number hvd.local_rank().", code="HV01"
     )
@@ -442,7 +442,7 @@ def gpu(seen: Seen) -> Found:
 
 
 def worth(seen: Seen) -> Found:
-    """Samples per second on one process and on all ranks."""
+    """Compare the samples per second on one process and on all ranks."""
     found = Found(do="Give each rank larger batches, or train on one process.")
     one, several = speed([seen.before]), speed(seen.records)
     if not one.seconds or not several.seconds:

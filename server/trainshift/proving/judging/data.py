@@ -1,4 +1,4 @@
-"""Judges spec.md 8 on the data that went into a training: an epoch of all ranks is one of the original."""
+"""Judge spec.md 8 on the training data: an epoch of all ranks is one of the original."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ALIKE = 1.5
 def judge_data(original: Run, ranks: Sequence[Run]) -> list[str]:
     """The faults of a conversion that divides its data: sentences that begin with the fault's id.
 
-    Nothing is found in runs that did not finish.
+    Runs that did not finish have no such faults.
     """
     before, records = original.record, [run.record for run in ranks if run.record]
     if before is None or len(records) < len(ranks) or any(run.exit_code for run in (original, *ranks)):
@@ -40,13 +40,12 @@ class Walk:
 
     @property
     def slack(self) -> int:
-        """Return how many elements an epoch may lack: those of one batch on each rank."""
+        """The number of elements that an epoch may lack: one batch on each rank."""
         return len(self.ranks) * max(len(batch) for epoch in self.epochs for batch in epoch)
 
     @property
     def finer(self) -> float:
-        """Return how many times smaller a rank's batches are, as where a script divides their size; else
-        1."""
+        """The factor by which a rank's batches are smaller, if a script divides their size; else 1."""
         theirs, ours = (
             median(len(batch) for batches in each for batch in batches) for each in (self.epochs, self.ranks)
         )
@@ -54,9 +53,7 @@ class Walk:
         return 1.0 if 1 / ALIKE < ratio < ALIKE else ratio
 
     def reached(self) -> Walk:
-        """The walk without the original's elements that no rank reached, since the run was cut after some
-        steps.
-        """
+        """The walk without the original's elements that no rank reached because the run was stopped early."""
         if self.finer == 1.0:
             return self
         batches = round(max(map(len, self.ranks)) * len(self.ranks) / self.finer)
@@ -80,8 +77,8 @@ def look(columns: Sequence[Column]) -> tuple[str, ...]:
 def walk_of(kind: tuple[str, ...], before: Record, records: Sequence[Record]) -> Walk | None:
     """The walk of the batches of a kind; None if their contents are unknown.
 
-    What changes from one batch to the next and is found again on the ranks is data; weights, noise and
-    constants are not.
+    Tensors that change from batch to batch and recur on the ranks are data; weights, noise and constants are
+    not.
     """
     theirs, *ours = ([each for each in record.data if look(each) == kind] for record in (before, *records))
     if not theirs or not all(ours):
@@ -120,7 +117,9 @@ def batches(steps: Sequence[list[Column]], places: Sequence[int]) -> list[Batch]
 
 
 def in_epochs(walk: Sequence[Batch]) -> list[list[Batch]]:
-    """The batches by epochs: a new one begins where most elements of a batch were in this one already."""
+    """Group the batches by epoch: a new one begins where most elements of a batch occurred in this one
+    already.
+    """
     epochs: list[list[Batch]] = []
     seen: set[str] = set()
     for batch in walk:

@@ -1,4 +1,4 @@
-"""Test whether ranks that sample from the full data sample independently: what they share is due to
+"""Test whether ranks that sample from the full data sample independently, so that they overlap only by
 chance.
 """
 
@@ -20,9 +20,10 @@ DEVIATIONS = 5.0
 def walks_drawn(before: Record, records: Sequence[Record]) -> list[Walk]:
     """Return the walk of each tensor at each place, for data that every process draws itself.
 
-    What changes from one batch to the next, and is found again on some rank, is drawn: data on all ranks, and
-    on the first what is made by the seed of the original.  Left out is what has too few values to tell two
-    draws apart, as labels have, and of the data on all ranks all but what has the most values.
+    Tensors that change from batch to batch and recur on some rank are drawn: data on all ranks, and on the
+    first rank also values made with the seed of the original.  Tensors with too few values to distinguish two
+    draws, such as labels, are left out, and of the data on all ranks, only the tensor with the most values is
+    used.
     """
     found: list[Walk] = []
     for kind in looks(before):
@@ -43,7 +44,7 @@ def walks_drawn(before: Record, records: Sequence[Record]) -> list[Walk]:
 def is_drawn(place: int, theirs: Sequence[list[Column]], ours: Sequence[list[Column]]) -> bool:
     """Return whether a place in each batch changes, and has rows that the original had, too.
 
-    The first batch does not count: weights may begin with the same everywhere.
+    The first batch does not count: weights may start with the same values everywhere.
     """
     if len({tuple(columns[place][1]) for columns in theirs}) < 2:
         return False
@@ -53,7 +54,7 @@ def is_drawn(place: int, theirs: Sequence[list[Column]], ours: Sequence[list[Col
 
 
 def is_mixed(walk: Walk) -> bool:
-    """Return whether elements of a batch rarely occur in the next one, as padding and anchors do."""
+    """Return whether elements of a batch rarely recur in the next one, as padding and anchors would."""
     own = [{*batch} for epoch in walk.epochs for batch in epoch]
     size = len(elements(walk))
     next_to = [(len(one & two), len(one) * len(two) / size) for one, two in pairwise(own)]
@@ -61,7 +62,7 @@ def is_mixed(walk: Walk) -> bool:
 
 
 def tells_apart(walk: Walk) -> bool:
-    """Return whether two ranks that saw the same batches would have more in common than chance brings."""
+    """Return whether two ranks that saw the same batches would overlap more than by chance."""
     together = [(min(len({*one}), len({*two})), chance) for one, two, chance in pairs(walk)]
     return is_more(sum(least for least, _ in together), sum(chance for _, chance in together))
 
@@ -74,7 +75,7 @@ def pairs(walk: Walk) -> Iterator[tuple[list[str], list[str], float]]:
 
 
 def elements(walk: Walk) -> set[str]:
-    """All elements that any process saw."""
+    """All elements that any process used."""
     return {element for each in (*walk.epochs, *walk.ranks) for batch in each for element in batch}
 
 
@@ -94,7 +95,9 @@ def faults_of_drawing(walk: Walk) -> Iterator[str]:
 
 
 def faults_of_turns(walk: Walk) -> Iterator[str]:
-    """`epochs-differ` and `epoch-not-divided`: how many batches each rank took, less those lost in epochs."""
+    """Yield `epochs-differ` and `epoch-not-divided`: compare each rank's number of batches, less those lost
+    in epochs.
+    """
     size, steps = len(walk.ranks), [len(own) for own in walk.ranks]
     total = sum(map(len, walk.epochs))
     if len({*steps}) > 1:
@@ -104,8 +107,8 @@ def faults_of_turns(walk: Walk) -> Iterator[str]:
 
 
 def share_of_first(walk: Walk) -> int:
-    """Return the number of a rank's batches that are its share of the original's first epoch; all if there is
-    only one.
+    """Return the number of a rank's batches in its share of the original's first epoch; all if there is only
+    one.
     """
     if len(walk.epochs) > 1:
         return max(1, len(walk.epochs[0]) // len(walk.ranks))

@@ -1,4 +1,4 @@
-"""The end of a rank: how, why, and where."""
+"""The end of a rank: its kind, its cause, and its place."""
 
 from __future__ import annotations
 
@@ -42,9 +42,7 @@ def is_consequence(run: Run) -> bool:
 
 
 def by_cause(ranks: Sequence[Run], alone: Collection[int]) -> list[tuple[int, Run]]:
-    """The ranks that failed, those first that made others fail; `alone` are those that no other rank
-    ended.
-    """
+    """The ranks that failed, causes first; `alone` are those that no other rank ended."""
     failed = [(rank, run) for rank, run in enumerate(ranks) if is_failed(run)]
     return sorted(
         failed, key=lambda each: (each[1].exit_code < 0 and each[0] not in alone, is_consequence(each[1]))
@@ -52,7 +50,7 @@ def by_cause(ranks: Sequence[Run], alone: Collection[int]) -> list[tuple[int, Ru
 
 
 def left(run: Run, ranks: Sequence[Run]) -> list[int]:
-    """The ranks that had ended well when one ended because others were gone; none if it ended otherwise."""
+    """The ranks that had ended well when one ended because others had gone; none if it ended otherwise."""
     return [rank for rank, each in enumerate(ranks) if not is_failed(each)] if is_consequence(run) else []
 
 
@@ -93,7 +91,7 @@ def reason(run: Run) -> str:
 def unawaited(failed: Run, ranks: Sequence[Run]) -> str:
     """A file that a rank lacked when it failed and that another one has written; empty if there is none.
 
-    What others have written is found here once they were waited for, as in one folder.
+    Files written by other ranks become visible here after waiting for them, as in one folder.
     """
     error = ((failed.record.error if failed.record else "") or failed.stderr).strip()
     said = "\n".join(error.splitlines()[-MOST_LINES:])

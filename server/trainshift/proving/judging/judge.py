@@ -58,7 +58,7 @@ def unfinished(original: Run, ranks: Sequence[Run]) -> Iterator[str]:
 
 
 def vacuous(before: Record, records: Sequence[Record], ranks: Sequence[Run]) -> Iterator[str]:
-    """`proof-is-vacuous`: the run could not have shown a wrong conversion."""
+    """Yield `proof-is-vacuous` if the run could not have shown a wrong conversion."""
     if not any(optimizer.steps for optimizer in before.optimizers):
         yield "proof-is-vacuous: the original took no optimizer step"
         return
@@ -74,9 +74,10 @@ def vacuous(before: Record, records: Sequence[Record], ranks: Sequence[Run]) -> 
 
 
 def steps_differ(before: Record, records: Sequence[Record]) -> Iterator[str]:
-    """`steps-differ`: all ranks take the same steps, the original's or their share of them (HV06, HV15).
+    """Yield `steps-differ` unless all ranks take the same steps: the original's or their share of them (HV06,
+    HV15).
 
-    A training that a metric may end takes as many as it takes, but at least one.
+    If a metric may end the training, any number of at least one is right.
     """
     theirs = [optimizer.steps for optimizer in before.optimizers]
     first, *others = [[optimizer.steps for optimizer in record.optimizers] for record in records]
@@ -108,7 +109,7 @@ def rates_not_scaled(before: Record, records: Sequence[Record]) -> Iterator[str]
     """Yield `rate-not-scaled` and `schedule-not-divided`.
 
     Every learning rate is the original's times the number of ranks; if each rank takes its share of the
-    steps, it is the original's rate after as many times more steps.
+    steps, it is the original's rate after proportionally more steps.
     """
     size = len(records)
     for number, old in enumerate(before.optimizers):
@@ -138,7 +139,7 @@ def rates_not_scaled(before: Record, records: Sequence[Record]) -> Iterator[str]
 
 
 def rates_differ(records: Sequence[Record]) -> Iterator[str]:
-    """`rates-differ`: every rank takes each step at the same rate."""
+    """Yield `rates-differ` unless every rank takes each step at the same rate."""
     for rank, record in enumerate(records[1:], 1):
         for number, (one, two) in enumerate(zip(records[0].optimizers, record.optimizers)):
             for step, (here, there) in enumerate(zip(one.rates, two.rates), 1):
@@ -151,10 +152,10 @@ def rates_differ(records: Sequence[Record]) -> Iterator[str]:
 
 
 def wrong_rates(old: OptimizerRecord, new: OptimizerRecord, size: int, pace: int, *, by_metric: bool) -> str:
-    """The fault of the rates of all steps, each with `pace` of the original's; empty if they are right.
+    """The fault in the rates of all steps, each with `pace` of the original's; empty if they are right.
 
-    Where a metric decides when the rate changes or the training ends, the one may also take more of the
-    same changes than the other, unless a schedule gives it.
+    If a metric decides when the rate changes or the training ends, one run may also have more of the same
+    changes than the other, unless a schedule sets the rate.
     """
     expected = [rate * size for rate in old.rates]
     slack = tolerance(old, new)
@@ -178,7 +179,7 @@ def wrong_rates(old: OptimizerRecord, new: OptimizerRecord, size: int, pace: int
 
 
 def wrong_samples(old: dict[int, float], new: dict[int, float], size: int, pace: int) -> str:
-    """The fault in the values of a schedule at some steps; empty if they are right."""
+    """The fault in a schedule's values at some steps; empty if they are right."""
     expected = {step: rate * size for step, rate in old.items()}
     as_before = all(close(new.get(step, 0.0), rate) for step, rate in expected.items())
     if pace == 1 or not expected:
@@ -213,14 +214,16 @@ def sampled(optimizer: OptimizerRecord) -> dict[int, float]:
 
 
 def metrics_differ(first: Record, second: Record, rank: int) -> Iterator[str]:
-    """Yield `metrics-differ`: callbacks that steer a training must get the same metric on all ranks."""
+    """Yield `metrics-differ` unless callbacks that steer a training get the same metric on all ranks."""
     if first.monitored != second.monitored:
         one, two = (shorten(record.monitored) or "nothing" for record in (first, second))
         yield f"metrics-differ: EarlyStopping and ReduceLROnPlateau got {one} on rank 0, {two} on rank {rank}"
 
 
 def not_reduced(first: Record, second: Record, rank: int) -> Iterator[str]:
-    """`not-reduced`: the gradients that reach an optimizer are the same on all ranks, at every step."""
+    """Yield `not-reduced` unless the gradients that reach an optimizer are the same on all ranks, at every
+    step.
+    """
     for number, (one, two) in enumerate(zip(first.optimizers, second.optimizers, strict=False)):
         steps = list(zip(one.gradients, two.gradients, strict=False))
         bad = sum(here != there for here, there in steps)
@@ -232,7 +235,7 @@ def not_reduced(first: Record, second: Record, rank: int) -> Iterator[str]:
 
 
 def not_broadcast(records: Sequence[Record]) -> Iterator[str]:
-    """`not-broadcast`: every trained variable and every slot was in an executed broadcast."""
+    """Yield `not-broadcast` unless every trained variable and every slot was in an executed broadcast."""
     for rank, record in enumerate(records):
         for number, optimizer in enumerate(record.optimizers):
             for kind, missing, total in (
@@ -247,9 +250,10 @@ def not_broadcast(records: Sequence[Record]) -> Iterator[str]:
 
 
 def broadcast_late(first: Record, second: Record, rank: int) -> Iterator[str]:
-    """`broadcast-late`: once the first step, or execution of several, is over, the weights are the same.
+    """Yield `broadcast-late` unless the weights are the same after the first step, or the first execution of
+    several.
 
-    Those that other gradients have made are not.
+    Weights made by different gradients are not.
     """
     for number, (one, two) in enumerate(zip(first.optimizers, second.optimizers, strict=False)):
         gradients = zip(one.gradients, two.gradients, strict=False)
@@ -263,7 +267,7 @@ def broadcast_late(first: Record, second: Record, rank: int) -> Iterator[str]:
 
 
 def values_differ(first: Record, second: Record, ranks: Sequence[Run], rank: int) -> list[str]:
-    """`weights-differ` and `slots-differ`: all ranks end with the same values."""
+    """Yield `weights-differ` and `slots-differ` unless all ranks end with the same values."""
     faults = []
     for number, (one, two) in enumerate(zip(first.optimizers, second.optimizers, strict=False)):
         for fault, kind, names, others in (
@@ -291,7 +295,7 @@ def values_differ(first: Record, second: Record, ranks: Sequence[Run], rank: int
 
 
 def printed(original: Run, ranks: Sequence[Run]) -> Iterator[str]:
-    """`rank1-printed`, `rank1-logged` and `rank0-silent`: only rank 0 prints, and it does."""
+    """Yield `rank1-printed`, `rank1-logged` and `rank0-silent` unless rank 0 prints, and only rank 0."""
     for fault, channel, texts in (
         ("printed", "standard output", [run.stdout for run in (original, *ranks)]),
         ("printed", "native standard error, as tf.print does", [run.native for run in (original, *ranks)]),
@@ -308,7 +312,7 @@ def printed(original: Run, ranks: Sequence[Run]) -> Iterator[str]:
 def wrote(original: Run, ranks: Sequence[Run]) -> Iterator[str]:
     """`rank1-wrote-file` and `rank0-wrote-nothing`.
 
-    What another rank writes to a temporary directory of its own disturbs nobody.
+    Writes of another rank to a temporary directory of its own are fine.
     """
     old, zero, *others = (
         [*run.files, *(run.record.written_elsewhere if run.record else ())] for run in (original, *ranks)
@@ -324,7 +328,7 @@ def wrote(original: Run, ranks: Sequence[Run]) -> Iterator[str]:
 
 
 def gpus_shared(records: Sequence[Record]) -> Iterator[str]:
-    """`gpus-shared`: each rank uses the GPU of its own number, and no other."""
+    """Yield `gpus-shared` unless each rank uses the GPU of its own number, and no other."""
     for rank, record in enumerate(records):
         others = [gpus for gpus in record.gpus if gpus != str(rank)]
         if others:
@@ -332,7 +336,7 @@ def gpus_shared(records: Sequence[Record]) -> Iterator[str]:
 
 
 def name(number: int, optimizer: OptimizerRecord) -> str:
-    """Return how an optimizer is called in a fault."""
+    """The name of an optimizer in a fault."""
     return f"optimizer {number} ({optimizer.kind})"
 
 
@@ -360,7 +364,7 @@ def finite(array: object) -> bool:
 
 
 def tolerance(*optimizers: OptimizerRecord) -> float:
-    """Return how far rates of these may be off."""
+    """The tolerance for differences between these rates."""
     return MEASURED if any(each.by_hand for each in optimizers) else TOLERANCE
 
 
@@ -380,7 +384,7 @@ def changes(rates: Sequence[float]) -> list[float]:
 
 
 def shorten(items: Sequence[object]) -> str:
-    """The first items, and how many more there are."""
+    """The first items, and the number of others."""
     text = ", ".join(f"{item:g}" if isinstance(item, float) else str(item) for item in items[:4])
     return text if len(items) <= 4 else f"{text} and {len(items) - 4} more"
 

@@ -2,7 +2,7 @@
 
     python -c BOOTSTRAP FOLDER
 
-prints one JSON document: the verdict, the claims, and what plots are made of.
+prints one JSON document: the verdict, the claims, and the data of the plots.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ CORE = ("ends", "weights", "averaged", "broadcast", "rate")
 
 
 def main() -> None:
-    """Read, judge, print."""
+    """Read the runs, judge them, and print the result."""
     folder = Path(sys.argv[1])
     print(json.dumps(judged(folder, json.loads((folder / "plan.json").read_text(encoding="utf-8")))))
 
 
 def judged(folder: Path, plan: dict[str, Any]) -> dict[str, Any]:
-    """The result of all runs, as JSON has it."""
+    """The result of all runs, in JSON form."""
     alone, *others = plan["runs"]
     several = others[0] if others else {**alone, "directories": []}
     (original,), ranks, *data = (
@@ -127,7 +127,7 @@ def line_of(path: str, number: int) -> str:
 
 
 def samples(directory: Path) -> dict[str, Any]:
-    """The samples of values that a rank has left."""
+    """The samples of values that a rank has recorded."""
     import numpy
 
     path = directory / "record" / "details.npz"

@@ -104,18 +104,18 @@ def fewest(seen: Seen, records: Sequence[Record]) -> list[str]:
 
 
 def share_of_epoch(before: Record, records: Sequence[Record]) -> bool | None:
-    """Return whether an epoch of a rank is its share of the original's; None if that is unknown.
+    """Return whether an epoch of a rank is its share of the original's; None if unknown.
 
-    So it is where their lengths are not known, and where only some of the longest are shares.
+    It is unknown if their lengths are, or if only some of the longest are shares.
     """
     found = set(longest_epochs(before, records))
     return found.pop() if len(found) == 1 else None
 
 
 def longest_epochs(before: Record, records: Sequence[Record]) -> list[bool | None]:
-    """Return for each longest epoch whether a rank's is its share (True), as long (False), or neither.
+    """Return, for each longest epoch, whether a rank's is its share (True), as long (False), or neither.
 
-    A script may train on its data and also go through all of them, to plot or to measure them.
+    A script may also iterate over all of its data, to plot or to measure them.
     """
     size, whole, own = len(records), before.epochs, records[0].epochs if records else []
     if not whole or not all(record.epochs for record in records):
@@ -131,7 +131,7 @@ def longest_epochs(before: Record, records: Sequence[Record]) -> list[bool | Non
 
 
 def scaled(record: Record, factor: float) -> Record:
-    """A record with all rates multiplied."""
+    """A record with all rates multiplied by a factor."""
     optimizers = [
         replace(
             each,

@@ -30,8 +30,8 @@ MOST_TEXT = 1 << 20
 def read_run(directory: Path, exit_code: int, given: Mapping[str, str], tops: tuple[str, ...]) -> Run:
     """Read the files that a process has left in a directory.
 
-    `given` are the files that it found, by path and digest of their content; `tops` the folders that it may
-    have written to.
+    `given` are the files that existed before, by path and digest of their content; `tops` are the folders to
+    which it may have written.
     """
     record = directory / "record"
     saved = (record / "record.json").exists()
@@ -53,7 +53,7 @@ def read_run(directory: Path, exit_code: int, given: Mapping[str, str], tops: tu
 
 
 def text(path: Path) -> str:
-    """The text of a file, of a long one its end; empty if there is none."""
+    """The text of a file, or the end of a long one; empty if there is none."""
     if not path.exists():
         return ""
     with path.open("rb") as stream:

@@ -27,11 +27,11 @@ class Claim:
 class Seen:
     """All observations: the original, the ranks with different seeds, and with the script's own.
 
-    `arrays` are the samples of each rank's values, `reductions` what Horovod reduced; `stuck` says why
-    the ranks had to be ended; `limit` is how many steps they were to take; `gpus` how many GPUs there
-    are; `hosts` names the host of each rank, and nothing where all are here; `alone` are the ranks that ended
-    before anybody ended them; `samples` are those of the original's values. `untold`
-    are the numbers of those who take steps by hand of which nobody can tell what they make of gradients.
+    `arrays` are the samples of each rank's values, `reductions` those of Horovod; `stuck` is the reason why
+    the ranks had to be ended; `limit` is the number of steps to take; `gpus` is the number of GPUs; `hosts`
+    are the hosts of the ranks, empty if all are here; `alone` are the ranks that ended by themselves;
+    `samples` are those of the original's values. `untold` are the numbers of the steps by hand whose use of
+    gradients is unknown.
     """
 
     original: Run
@@ -50,7 +50,7 @@ class Seen:
 
     @property
     def records(self) -> list[Record]:
-        """The records of the ranks, as far as they have some."""
+        """The records of the ranks, if they have some."""
         return [run.record for run in self.ranks if run.record]
 
     @property
@@ -65,7 +65,7 @@ class Seen:
 
     @property
     def steps(self) -> int:
-        """The number of steps that every rank has taken, of the optimizer with the most."""
+        """The number of steps that every rank has taken, for the optimizer with the most."""
         if len(self.records) < self.size:
             return 0
         steps = (max((each.steps for each in record.optimizers), default=0) for record in self.records)

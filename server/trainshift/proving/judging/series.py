@@ -26,7 +26,7 @@ def series(
 
 
 def described(name: str, rank: int, run: Run) -> dict[str, Any]:
-    """One process."""
+    """The data of one process."""
     record = run.record
     told: dict[str, Any] = {"run": name, "rank": rank, "exit": run.exit_code}
     if record is None:
@@ -44,7 +44,9 @@ def described(name: str, rank: int, run: Run) -> dict[str, Any]:
 
 
 def timeline(times: Sequence[float], reductions: Sequence[Reduction]) -> dict[str, Any]:
-    """The last steps of rank 0, and when Horovod was reducing in them; in seconds from their beginning."""
+    """The last steps of rank 0, and the times of Horovod's reductions in them; in seconds from their
+    beginning.
+    """
     if len(times) < 2:
         return {"timeline": {"steps": [], "reductions": []}, "reducing": None}
     shown = times[-MOST_SHOWN - 1 :]
@@ -68,7 +70,7 @@ def step_times(run: Run) -> list[float]:
 
 
 def finite(value: float) -> float | None:
-    """A number as JSON has it: none for NaN and infinity."""
+    """A number in JSON form: null for NaN and infinity."""
     return value if abs(value) < float("inf") else None
 
 

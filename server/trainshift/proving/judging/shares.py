@@ -52,7 +52,7 @@ STRANGE = "Rank {} trains on data that one process did not reach, so epochs cann
 class Shares:
     """The result: a fault, the reason why nothing is known, or the evidence.
 
-    `told_by_epochs` says that the fault lies in the batches of an epoch, wherever they are used.
+    With `told_by_epochs`, the fault is in the batches of an epoch, wherever they are used.
     """
 
     fails: tuple[str, ...] = ()
@@ -64,10 +64,10 @@ class Shares:
 def judge_shares(
     original: Run, ranks: Sequence[Run], divided: bool | None, *, evaluates_whole: bool = True
 ) -> Shares:
-    """Judge the data of the ranks; `divided` says whether a rank's epoch is a share of the original's.
+    """Judge the data of the ranks; `divided` is whether a rank's epoch is a share of the original's.
 
-    `evaluates_whole` says that each rank is to evaluate on all that the original does; a person may divide
-    that.
+    With `evaluates_whole`, each rank must evaluate on all of the original's data; a script distributed by
+    hand may divide them.
     """
     before, records = original.record, [run.record for run in ranks if run.record]
     assert before is not None
@@ -141,9 +141,9 @@ def part_of_epoch(before: Record, records: Sequence[Record], more: int = 0) -> f
 
 
 def part_come_again(walk: Walk) -> float:
-    """The part of the original's elements that all ranks saw before each saw its first ones again.
+    """The part of the original's elements that all ranks used before their first elements recurred.
 
-    It is 1 where one has not, or where last batches may have been left out.
+    It is 1 if they did not recur on one rank, or if last batches may have been dropped.
     """
     known = {element for epoch in walk.epochs for batch in epoch for element in batch}
     seen = {element for rank in walk.ranks for batch in rank for element in batch}
@@ -242,7 +242,7 @@ def uneven(records: Sequence[Record]) -> str:
 
 
 def partly(walks: Sequence[Walk], common: float, divided: bool | None, *, ended: bool) -> Shares:
-    """Judge runs some of which were cut within their first epoch; `ended` says that the ranks were not."""
+    """Judge runs some of which were cut within their first epoch; with `ended`, the ranks were not."""
     if common > SOME:
         return Shares((seen_on_others(common),))
     if (part := min(map(part_come_again, walks))) < MOST:
@@ -274,9 +274,9 @@ def partly(walks: Sequence[Walk], common: float, divided: bool | None, *, ended:
 
 
 def are_apart(walk: Walk) -> bool:
-    """Return whether ranks share fewer elements than they would by chance if each sampled from the full data.
+    """Return whether ranks share fewer elements than expected by chance if each sampled from the full data.
 
-    How many these are is told by what the ranks have in common with the original.
+    The expected number follows from the elements that the ranks share with the original.
     """
     known = {element for epoch in walk.epochs for batch in epoch for element in batch}
     own = [{element for batch in rank for element in batch} for rank in walk.ranks]
@@ -322,7 +322,7 @@ def same_batches(records: Sequence[Record]) -> str:
 
 
 def always_the_same(records: Sequence[Record]) -> int:
-    """Return the number of rows of the largest tensor that every step of every process used; or 0."""
+    """The number of rows of the largest tensor that every step of every process used; or 0."""
     seen = [{(kind, tuple(rows)) for kind, rows in columns} for record in records for columns in record.data]
     common = set.intersection(*seen) if seen else set()
     return max((len(rows) for _, rows in common if len(rows) > 1), default=0)
@@ -343,7 +343,7 @@ def strangers(before: Record, records: Sequence[Record]) -> str:
 
 
 def strangers_in(walk: Walk) -> str:
-    """The same of data that came again, so that all of the original's are known."""
+    """The same message for data that recurred, so that all of the original's elements are known."""
     known = {element for epoch in walk.epochs for batch in epoch for element in batch}
     for rank, own in enumerate(walk.ranks):
         elements = [element for batch in own for element in batch]

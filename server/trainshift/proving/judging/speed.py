@@ -14,14 +14,14 @@ WARM_UP = 2
 
 @dataclass(frozen=True)
 class Speed:
-    """Seconds of one step, and samples per second of all ranks together; 0 if unknown."""
+    """Seconds per step, and samples per second of all ranks together; 0 if unknown."""
 
     seconds: float = 0.0
     per_second: float = 0.0
 
 
 def speed(records: Sequence[Record]) -> Speed:
-    """The speed of one run, by the times between the steps of the optimizer that took most."""
+    """The speed of one run, from the times between the steps of the optimizer with the most steps."""
     seconds, rows = [], 0.0
     for record in records:
         most = max(record.optimizers, key=lambda each: len(each.ended), default=None)

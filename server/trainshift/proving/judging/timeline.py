@@ -16,7 +16,7 @@ NUMBER = "[]"
 
 @dataclass(frozen=True)
 class Reduction:
-    """One reduction of one tensor: the tensor's name and shape, and when it was done, in seconds."""
+    """One reduction of one tensor: the tensor's name and shape, and its time, in seconds."""
 
     name: str
     shape: str
@@ -47,7 +47,7 @@ def read_timeline(path: Path) -> list[Reduction]:
 
 
 def events(text: str) -> list[dict[str, Any]]:
-    """The events of a list that may have no end."""
+    """The events of a list that may be truncated."""
     body = text.strip().rstrip("],").strip()
     while body:
         try:
@@ -76,11 +76,12 @@ def share(reductions: Sequence[Reduction], start: float, end: float) -> float:
 
 
 def repeated(reductions: Sequence[Reduction], ended: Sequence[float]) -> int:
-    """Return how many times Horovod reduces tensors of the shapes of the gradients in every step; at least 1.
+    """Return the number of times that Horovod reduces tensors with the shapes of the gradients in every step;
+    at least 1.
 
-    A wrap reduces all gradients. Another one does, and so may the script by itself: losses and metrics, which
-    it averages, too, are numbers, and the statistics of a layer have not the shapes of all gradients. What it
-    averages between a step, of which `ended` has the times, and the next gradients may be weights.
+    A wrap reduces all gradients, and so may another wrap or the script itself. Averaged losses and metrics
+    are numbers, and the statistics of a layer do not have the shapes of all gradients. Reductions between a
+    step, whose time is in `ended`, and the next gradients may be of weights.
     """
     steps = len(ended)
     groups: dict[str, Counter[str]] = {}

@@ -1,1 +1,1 @@
-"""The part that runs in the Python of the script: hooks on TensorFlow and Horovod, laid before it starts."""
+"""The part that runs in the script's Python: hooks on TensorFlow and Horovod, installed before it starts."""

@@ -1,7 +1,7 @@
 """Steps without an optimizer: the script itself assigns the variables whose gradients a tape computed.
 
-All that it sets between two gradients of the same variables is one step; it is over once each of them was
-set.  Where an optimizer takes a step, no other is one by hand.
+All assignments between two gradients of the same variables are one step; it ends once each variable was set.
+If an optimizer takes a step, no other is one by hand.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ SETTING = ("assign", "assign_add", "assign_sub", "scatter_add", "scatter_sub", "
 class Sources:
     """Variables whose gradients are taken together; `keys` are the numbers of their handles.
 
-    `is_due` says that there are gradients of which no step was made yet. Of an eager step that has begun
-    `waiting` are those that it has not set, and `before` what all of them held.
+    With `is_due`, there are gradients that no step has used yet. In an eager step that has begun, `waiting`
+    are the variables not yet set, and `before` the previous values of all.
     """
 
     def __init__(self, variables: Sequence[Any], keys: tuple[int, ...]) -> None:
@@ -47,8 +47,8 @@ class Sources:
 class Taken:
     """Gradients of some sources, and the step that follows in the graph that is being built.
 
-    `operation` tells of the gradients, where they are taken in a graph; `is_used` that a step in this graph,
-    or in one within, makes use of them, so that no other does.
+    `operation` records the gradients if they are taken in a graph; with `is_used`, a step in this graph, or
+    in an inner one, uses them, so that no other does.
     """
 
     sources: Sources
@@ -126,7 +126,7 @@ class ByHand(Values):
         self.taken_in.clear()
 
     def note_sources(self, sources: Any, gradients: Any) -> Taken | None:
-        """Record that gradients are taken of variables which a script may assign itself, if there are any."""
+        """Record the variables whose gradients are taken and that a script may assign itself, if any."""
         if not self.sees_setting:
             return None
         flat = self.tf.nest.flatten
@@ -144,7 +144,7 @@ class ByHand(Values):
         return taken
 
     def set_by_script(self, sources: Sources, variable: Any, take: Callable[[], Any]) -> Any:
-        """Set a variable, and see whether this begins or ends a step."""
+        """Handle an assignment of a variable, which may begin or end a step."""
         variables = sources.living()
         if not variables or self.in_session_graph():
             return take()
@@ -170,7 +170,7 @@ class ByHand(Values):
     def set_in_graph(
         self, sources: Sources, variables: Sequence[Any], key: int, take: Callable[[], Any]
     ) -> Any:
-        """The same where a graph is being built."""
+        """Handle an assignment while a graph is being built."""
         tf = self.tf
         graph = tf.compat.v1.get_default_graph()
         taken = self.taken_in.setdefault(graph, {}).setdefault(sources, Taken(sources))
@@ -218,7 +218,7 @@ class ByHand(Values):
         watch.trained.update(dict.fromkeys(sources.numbers))
 
     def end_begun(self, sources: Sources) -> bool:
-        """End an eager step that has not set all; whether there is one."""
+        """End an eager step that has not set all variables; return whether there is one."""
         if not sources.waiting:
             return False
         sources.waiting = set()
@@ -249,7 +249,7 @@ class ByHand(Values):
 
 
 def is_one(source: Any) -> bool:
-    """Return whether this is one variable; not one of a strategy, which has parts on its devices."""
+    """Return whether this is a single variable, and not one of a strategy with parts on its devices."""
     try:
         return source.handle is not None and hasattr(source, "assign")
     except (AttributeError, ValueError):

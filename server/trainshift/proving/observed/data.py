@@ -1,7 +1,7 @@
 """Record the data of a training, element by element, and the number of those for evaluation.
 
-The elements are those that the loss was computed from: what a graph was fed or took from an iterator, or what
-an eager tape saw that no operation had made.  Each is told by a digest of its row in the batch.
+The elements are the inputs of the loss: those that a graph was fed or took from an iterator, or that an eager
+tape saw without an operation that made them.  Each is identified by a digest of its row in the batch.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ SETTINGS = {
 
 
 class Leaves:
-    """The inputs of eager operations under a tape that no other operation has made."""
+    """The inputs of eager operations under a tape that no other operation has created."""
 
     def __init__(self) -> None:
         self.known: dict[int, Any] = {}
@@ -100,9 +100,9 @@ class DataHooks:
         tape.__enter__, tape.__exit__ = observed_enter, observed_leave
 
     def note(self, target: Any) -> Any:
-        """Record the inputs from which `target` was computed, whose gradients are taken.
+        """Record the inputs from which `target`, whose gradients are taken, was computed.
 
-        Returns the operation that does it, or None when eager.
+        Returns the recording operation, or None when eager.
         """
         if self.tf.executing_eagerly():
             self.add(*[tensor.numpy() for tensor in self.leaves.found] if self.leaves else ())
@@ -110,7 +110,7 @@ class DataHooks:
         return self.observe(self.add, sources(self.tf.nest.flatten(target, expand_composites=True)))
 
     def add(self, *values: Any) -> None:
-        """Write down one step's data."""
+        """Record one step's data."""
         # Elements that are fed one by one have no rows.
         values = tuple(value for value in values if value.ndim) or tuple(value[None] for value in values)
         sizes = [len(value) for value in values]
@@ -122,7 +122,7 @@ class DataHooks:
     def hook_evaluation(self, model: Any) -> None:
         """Count the elements that `evaluate` of this class of models iterates, also inside `fit`.
 
-        A part that `fit` splits off what a rank trains on is a part of that rank's share, and not counted.
+        Validation data that `fit` splits off a rank's share are not counted.
         """
         make, evaluate, fit = model.make_test_function, model.evaluate, model.fit
         signature = inspect.signature(fit)

@@ -54,7 +54,7 @@ class Details:
         self.hook_horovod()
 
     def hook_horovod(self) -> None:
-        """Mark Horovod's threads for the process's watchers: they only poll."""
+        """Mark Horovod's threads for the watchers of the process: they only poll."""
 
         def hook(module: Any) -> None:
             init = module.init
@@ -74,7 +74,7 @@ class Details:
                 hook(importlib.import_module(name))
 
     def note_local(self, loss: Any, gradients: Sequence[Any]) -> Any:
-        """Keep the gradients that a rank computed itself; returns their sample."""
+        """Keep the gradients that a rank computed itself; return their sample."""
         if loss is not None and len(self.losses) < MOST_STEPS * 4:
             self.losses.append(float(loss))
         sample = self.sample(gradients)
@@ -84,7 +84,7 @@ class Details:
         return sample
 
     def note_step(self, optimizer: int, step: int, gradients: Sequence[Any]) -> float:
-        """Keep the gradients that reached an optimizer, with the rank's own; returns the time."""
+        """Keep the gradients that reached an optimizer, with the rank's own; return the time."""
         self.steps += 1
         os.pwrite(self.progress, b"%08d" % self.steps, 0)
         if step < MOST_STEPS:
@@ -103,10 +103,10 @@ class Details:
             self.arrays[f"{optimizer}/weights/{step}"] = self.sample(weights)
 
     def own(self, optimizer: int, shapes: Signature) -> list[Any]:
-        """The gradients of these shapes that this rank computed since the optimizer's last step, the latest
+        """The gradients of these shapes that this rank computed since the optimizer's last step, latest
         first.
 
-        There are several where gradients are added up before a step, and where two networks are alike.
+        There are several if gradients are accumulated before a step, or if two networks have equal shapes.
         """
         since = self.since.get(optimizer, 0)
         return [sample for number, known, sample in self.local if number > since and known == shapes][::-1]
@@ -134,7 +134,7 @@ class Details:
         return ""
 
     def traced_place(self) -> str:
-        """The same in a function that AutoGraph has rewritten."""
+        """The current line in a function that AutoGraph has rewritten."""
         tf_stack: Any = importlib.import_module("tensorflow.python.util.tf_stack")
         for frame in reversed(list(tf_stack.extract_stack())):
             if frame.filename.startswith(self.roots) and "__autograph_generated_file" not in frame.filename:
@@ -142,7 +142,7 @@ class Details:
         return ""
 
     def note_place(self, places: dict[str, str], what: str) -> None:
-        """Keep where something was printed or written, the first time for each place."""
+        """Record the first time that a line prints or writes."""
         if self.looking or len(places) >= MOST_PLACES:
             return
         self.looking = True
@@ -155,21 +155,21 @@ class Details:
 
 
 class Told:
-    """A text stream that notes which lines of the script write to it."""
+    """A text stream that records the lines of the script that write to it."""
 
     def __init__(self, stream: Any, details: Details) -> None:
         self._stream = stream
         self._details = details
 
     def write(self, text: str) -> int:
-        """Write, and note where."""
+        """Write, and record the line."""
         if text.strip():
             self._details.note_place(self._details.printed, text.strip()[:200])
         written: int = self._stream.write(text)
         return written
 
     def writelines(self, lines: Any) -> None:
-        """Write, and note where."""
+        """Write lines, and record the line of the script."""
         for line in lines:
             self.write(line)
 

@@ -14,7 +14,7 @@ MULTIPLIER = 0xD6E8FEB86659FD93
 
 
 def digest(values: Sequence[Any]) -> str:
-    """A short text that is equal for equal arrays, and for others only by chance."""
+    """A short text that is equal for equal arrays, and for different ones only by chance."""
     total = hashlib.blake2b(digest_size=8)
     for value in values:
         total.update(
@@ -24,7 +24,7 @@ def digest(values: Sequence[Any]) -> str:
 
 
 def folded(value: Any) -> bytes:
-    """A short digest of a large array that depends on each word and its place; hashing it all takes long."""
+    """A short digest of a large array that depends on each word and its place; hashing everything is slow."""
     numpy: Any = importlib.import_module("numpy")
     data = numpy.ascontiguousarray(value).reshape(-1).view("u1")
     words = data[: len(data) // 8 * 8].view("u8")

@@ -100,7 +100,7 @@ class Distribution(Steps):
             hook(name)
 
     def hook_operations(self) -> None:
-        """Record the operations of Horovod that are used."""
+        """Record the Horovod operations that are used."""
         operations: Any = importlib.import_module("horovod.tensorflow.mpi_ops").MPI_LIB
 
         def hook(name: str) -> None:
@@ -144,7 +144,7 @@ class Distribution(Steps):
 
 
 def manner(hvd: Any, arguments: dict[str, Any]) -> str:
-    """Return how a reduction combines values: `average`, `adasum`, or another operation."""
+    """The way in which a reduction combines values: `average`, `adasum`, or another operation."""
     operation, average = arguments["op"], arguments["average"]
     if operation is None:
         operation = hvd.Sum if average is False else hvd.Average

@@ -1,4 +1,4 @@
-"""Hooks on files: which are opened for writing, by Python and by TensorFlow's own code."""
+"""Hooks on files: record those opened for writing, by Python and by TensorFlow's own code."""
 
 from __future__ import annotations
 
@@ -39,8 +39,7 @@ class Files(Distribution):
     def hook_files(self, home: Path) -> None:
         """Record every file opened for writing outside `home`, and temporary directories.
 
-        No link in `home` is written through. Where a person wants to see it, what other ranks write is found
-        there, too.
+        No link in `home` is written through. For a report, the files written by other ranks appear there too.
         """
         others = Others(str(home)) if self.stopping else None
         links = others.links if others else Links([str(home)])
@@ -113,7 +112,7 @@ class Files(Distribution):
             self.hook_waiting(others.look)
 
     def hook_waiting(self, look: Callable[[], None]) -> None:
-        """Call `look` after everything in Python by which a rank waits for others."""
+        """Call `look` after every Python call by which a rank waits for others."""
 
         def hook(owner: Any, name: str) -> None:
             original = getattr(owner, name)

@@ -1,6 +1,6 @@
-"""Simulated GPUs for a script: which it asks for, and whether it asks in time.
+"""Simulated GPUs for a script: record which it requests, and whether in time.
 
-There are two, or one for each rank. The libraries do not know about them, since everything runs on the CPU.
+There are two, or one for each rank. The libraries do not know about them, because everything runs on the CPU.
 If the machine has GPUs, the script gets these, and only its requests are recorded.
 """
 
@@ -150,5 +150,5 @@ class Gpus:
 
 
 def number_of(gpu: Any) -> int:
-    """The number of a GPU that is not there."""
+    """The number of a simulated GPU."""
     return int(gpu.name.rpartition(":")[2])

@@ -1,7 +1,7 @@
 """The Keras packages of a process, of either version, and the places of the observed functions in each.
 
-On TensorFlow 2.16 and later `keras` is Keras 3, and `tf_keras` is Keras 2; a script may use both.  Which of
-them `tf.keras` is, is decided by a flag when TensorFlow is imported, which a script may set before.
+On TensorFlow 2.16 and later `keras` is Keras 3, and `tf_keras` is Keras 2; a script may use both.  A flag
+decides which of them is `tf.keras` when TensorFlow is imported; a script may set it before.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Keras:
     is_3: bool
 
     def part(self, module: str) -> Any:
-        """A module of the package's own, by its name in there."""
+        """A module of the package, by its name inside it."""
         return importlib.import_module(f"{self.package}.src.{module}")
 
     @property
@@ -87,10 +87,10 @@ def known_to_tensorflow(variable: Any) -> Any:
 
 
 def follow_flag(command: Sequence[str]) -> None:
-    """Set the flag for Keras 2 where the script does, above its first import of TensorFlow.
+    """Set the flag for Keras 2 if the script does, above its first import of TensorFlow.
 
-    `command` is the script with its arguments, or `-m` with a module and its own.  TensorFlow is imported for
-    the observer before the script can say so.
+    `command` is the script with its arguments, or `-m` with a module and its arguments.  The observer imports
+    TensorFlow before the script can set the flag.
     """
     path = Path(*command[1].split(".")).with_suffix(".py") if command[0] == "-m" else Path(command[0])
     try:

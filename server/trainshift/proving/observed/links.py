@@ -4,7 +4,7 @@ The scratch copy of a project has links to large files and folders.  Before some
 written, renamed or removed, the link is replaced: a folder's by a folder of links, a file's by a copy
 if its content is kept.
 
-Ranks started by hand share one folder.  Here each has its own copy, which shows who wrote what; so the files
+Ranks started by hand share one folder.  Here each has its own copy, which shows its own files; so the files
 of one rank are linked into the copies of the others, once they have waited for it.
 """
 
@@ -37,7 +37,7 @@ Mark = tuple[int, int, int]
 
 
 class Links:
-    """The links below some folders, `homes`; calls `tell` before something in them changes."""
+    """The links below some folders, `homes`; calls `tell` before anything in them changes."""
 
     def __init__(self, homes: list[str], tell: Callable[[], None] = lambda: None) -> None:
         self.homes = [os.path.join(home, "") for home in homes]
@@ -54,7 +54,7 @@ class Links:
             self.state.busy = False
 
     def own(self, path: Any, *, keep: bool = True) -> None:
-        """Make the place of a path the process's own, a file's content too where `keep`; never raises."""
+        """Make a path belong to this process; with `keep`, a file's content too; never raises."""
         if getattr(self.state, "busy", False) or not isinstance(path, (str, bytes, os.PathLike)):
             return
         name = os.path.abspath(os.fsdecode(path))
@@ -88,7 +88,7 @@ def replace(link: str, *, keep: bool) -> None:
 
 
 class Others:
-    """The files of a run's other ranks, for a rank whose folder, `home`, is beside theirs."""
+    """The files of a run's other ranks, for a rank whose folder `home` is next to theirs."""
 
     def __init__(self, home: str) -> None:
         self.home = home
@@ -108,7 +108,7 @@ class Others:
         self.looking = threading.Lock()
 
     def tell(self) -> None:
-        """Tell the others that this rank changes a file."""
+        """Record for the others that this rank changes a file."""
         self.changes += 1
         os.pwrite(self.counter, b"%016d" % self.changes, 0)
 
@@ -134,7 +134,7 @@ class Others:
             self.looking.release()
 
     def see(self, name: str, entry: os.DirEntry[str]) -> None:
-        """Link one file, unless it is as it was given, or this rank has written its own."""
+        """Link one file, unless it is unchanged, or this rank has written its own."""
         at = mark(entry.stat(follow_symlinks=False))
         if self.known.get(entry.path) == at:
             return
@@ -172,5 +172,5 @@ def files(home: str) -> Iterator[tuple[str, os.DirEntry[str]]]:
 
 
 def mark(info: os.stat_result) -> Mark:
-    """A fingerprint that differs for another content of a file, or another file."""
+    """A fingerprint that changes with the content of a file, or with the file itself."""
     return info.st_mtime_ns, info.st_size, info.st_ino

@@ -1,4 +1,4 @@
-"""Let the loops of a script ask, before each iteration, whether the training is over.
+"""Make the loops of a script ask, before each iteration, whether the training is over.
 
 A loop that has taken steps then ends as if it had no more iterations, so that the code after it is observed
 too. The files stay unchanged: the question is compiled in. Code that AutoGraph reads is not touched.
@@ -72,7 +72,7 @@ class Loops:
         loader.source_to_code, runner.compile = source_to_code, compiled
 
     def asking(self, source: Any, path: Any) -> Any:
-        """The source, with the question inserted into its loops if it is the script's."""
+        """The source with the question inserted into its loops, if it belongs to the script."""
         if not str(path).startswith(self.roots):
             return source
         return ast.fix_missing_locations(Asking().visit(ast.parse(source, str(path))))

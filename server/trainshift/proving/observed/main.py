@@ -2,8 +2,8 @@
 
     python -c BOOTSTRAP DIRECTORY RANK (SCRIPT | -m MODULE) [ARGUMENT...]
 
-The hooks are laid before the script starts (`trainshift.proving.observed.observer`).  Where RANK is
-``-``, the process was started by Horovod's launcher, and DIRECTORY holds one for each rank.
+The hooks are installed before the script starts (`trainshift.proving.observed.observer`).  If RANK is ``-``,
+the process was started by Horovod's launcher, and DIRECTORY contains one for each rank.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _EXIT = os._exit
 
 
 def starter() -> tuple[Callable[[], object], str]:
-    """The function that runs the command in `sys.argv` as Python does, and the folder of its modules."""
+    """The function that runs the command in `sys.argv` like Python does, and the folder of its modules."""
     if sys.argv[0] == "-m":
         module = sys.argv.pop(1)
         return lambda: runpy.run_module(module, run_name="__main__", alter_sys=True), os.getcwd()
@@ -104,8 +104,8 @@ def main() -> None:
 def leave(status: Any) -> None:
     """End like Python, with the script's exit handlers, but without tearing down the interpreter.
 
-    A thread of TensorFlow's or Horovod's may be in native code then.  Where such a one comes back into
-    Python, that ends it by an abort, once in a thousand processes, and no script is to blame.
+    A thread of TensorFlow or Horovod may be in native code then.  If it returns to Python, the process
+    aborts, about once in a thousand processes, and the script is not to blame.
     """
     threading._shutdown()  # type: ignore[attr-defined]
     atexit._run_exitfuncs()
@@ -132,7 +132,7 @@ def place() -> tuple[Path, int]:
 
 
 def look_closer(observer: Observer, directory: Path, settings: dict[str, Any]) -> None:
-    """Observe the details for the report, and end the training after some steps."""
+    """Record the details for the report, and end the training after some steps."""
 
     def finish() -> None:
         with suppress(Exception):

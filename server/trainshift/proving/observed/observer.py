@@ -1,10 +1,9 @@
 """The hooks on TensorFlow, Keras and Horovod in one process, and their observations.
 
-They add observations (plain calls when eager, `tf.numpy_function` nodes in a graph) and change no value that
-the script computes, except that every seed which a script sets is moved by the rank, so that the ranks
-differ; not where data are noted, which seeds often decide.
-XLA can compile no observation: an original runs without `jit_compile`, a conversion that keeps it fails,
-as Horovod 0.28.1 does by itself.
+They add observations (plain calls when eager, `tf.numpy_function` nodes in a graph) and change no computed
+value, except that every seed which a script sets is offset by the rank, so that the ranks differ; this is off
+if data are recorded, because seeds often decide them. XLA cannot compile observations: an original runs
+without `jit_compile`, and a conversion that keeps it fails, as Horovod 0.28.1 does by itself.
 """
 
 from __future__ import annotations
@@ -32,14 +31,12 @@ SCHEDULE_STEPS = sorted(
 
 
 class Observer(Files):
-    """All hooks and their observations; one per process, and never saved by a fork of it."""
+    """All hooks and their observations; one per process, and not shared with a fork."""
 
     pid = 0
 
     def hook_training(self) -> None:
-        """Record callbacks that decide about the training by a metric, and the number of steps run at a
-        time.
-        """
+        """Record callbacks that steer the training by a metric, and the number of steps run at a time."""
         tf = self.tf
 
         def after(owner: Any, name: str, note: Callable[..., None]) -> None:
@@ -169,7 +166,7 @@ class Observer(Files):
 
 
 def mentions(owner: type, name: str) -> bool:
-    """Return whether a method of the class, or of one that it inherits from, uses an attribute of the name.
+    """Return whether a method of the class, or an inherited one, uses an attribute of the name.
 
     TensorFlow's own hooks do not count: they stop at a step, or at a value that is not finite.
     """

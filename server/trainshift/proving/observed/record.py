@@ -15,19 +15,18 @@ Column = tuple[str, list[str]]
 class OptimizerRecord:
     """One optimizer that applied gradients, in order of first use.
 
-    `rates` holds the learning rate of every executed step, `gradients` a digest of the gradients that
-    reached it, `weights` one of the variables after it; a step that loss scaling skipped has a rate
-    only. `schedule` maps a step to the rate that its schedule gives there. `variables` are the trained
-    ones in order of first appearance, `slots` the optimizer's own; both are names.  `initial` holds a
-    digest of each variable's value when it was first seen, before any broadcast (None where it had no
-    value yet), `born` one of that with which it was made (None where that is not known).  The
-    `unbroadcast_*` lists name the variables that no executed broadcast covered; `given` says that all that
-    it trains were broadcast before it was first given their gradients. Where a person wants to see it:
-    `ended` is the time of each step, `number` what the samples of its values are called by, `made_at` and
-    `applied_at` the lines of the script (FILE:LINE) that make it and take its steps.
+    `rates` holds the learning rate of every executed step, `gradients` a digest of the gradients that reached
+    it, `weights` one of the variables after it; a step that loss scaling skipped has a rate only. `schedule`
+    maps a step to the rate that its schedule gives there. `variables` are the trained ones in order of first
+    appearance, `slots` the optimizer's own; both are names.  `initial` holds a digest of each variable's
+    value when it was first seen, before any broadcast (None if it had no value yet), `born` one of its
+    initial value (None if unknown).  The `unbroadcast_*` lists name the variables that no executed broadcast
+    covered; with `given`, all variables that it trains were broadcast before it first got their gradients.
+    For a report: `ended` is the time of each step, `number` the name of its samples, `made_at` and
+    `applied_at` the lines of the script (FILE:LINE) that create it and take its steps.
 
-    Steps that a script takes without an optimizer are `by_hand`: then `gradients` are digests of what each
-    took from the variables, and the rates are NaN.
+    Steps that a script takes without an optimizer are `by_hand`: then `gradients` are digests of each
+    decrease of the variables, and the rates are NaN.
     """
 
     kind: str
@@ -135,13 +134,12 @@ class Record:
 class Run:
     """One process, observed from outside.
 
-    `exit_code` is negative for a process that was killed.  `stdout` is all that reached standard
-    output; `stderr` what the script's Python code wrote to `sys.stderr` or logged, INFO records of
-    TensorFlow that it asked for included, Python warnings and what TensorFlow warns of left out;
-    `native` what native code wrote to standard error, as `tf.print` does; `log` TensorFlow's and
-    Horovod's own messages.  `files` are the files left below the process's directory.  `record` is
-    None when the process ended before it could write one.  `values` holds the final arrays, under
-    keys such as ``0/variables/3`` and ``0/slots/1``.
+    `exit_code` is negative for a process that was killed.  `stdout` is all of standard output; `stderr` is
+    the output of the script's Python code to `sys.stderr` and its logs, with requested INFO records of
+    TensorFlow, but without warnings of Python and TensorFlow; `native` is the output of native code to
+    standard error, such as `tf.print`; `log` TensorFlow's and Horovod's own messages.  `files` are the files
+    left below the process's directory.  `record` is None if the process ended before writing one.  `values`
+    holds the final arrays, under keys such as ``0/variables/3`` and ``0/slots/1``.
     """
 
     exit_code: int

@@ -18,7 +18,7 @@ from typing import Any
 
 @contextmanager
 def rendezvous(ranks: int) -> Iterator[list[dict[str, str]]]:
-    """Serve during the context; yields the variables of each rank."""
+    """Serve during the context; yield the variables of each rank."""
     http_server: Any = importlib.import_module("horovod.runner.http.http_server")
     hosts: Any = importlib.import_module("horovod.runner.common.util.hosts")
     gloo_run: Any = importlib.import_module("horovod.runner.gloo_run")
@@ -36,7 +36,7 @@ def rendezvous(ranks: int) -> Iterator[list[dict[str, str]]]:
 
 
 def main() -> None:
-    """Serve as many ranks as the first argument says."""
+    """Serve the number of ranks in the first argument."""
     with rendezvous(int(sys.argv[1])) as environments:
         print(json.dumps(environments), flush=True)
         sys.stdin.read()

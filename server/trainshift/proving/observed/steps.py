@@ -92,7 +92,7 @@ class Steps(ByHand):
         owner.apply_gradients = apply_gradients
 
     def observe_step(self, optimizer: Any, pairs: Sequence[tuple[Any, Any]], take: Callable[[], Any]) -> Any:
-        """Take a step of an optimizer with gradients and their variables, and have it observed."""
+        """Take a step of an optimizer with gradients and their variables, and observe it."""
         tf = self.tf
         self.has_optimizer()
         used = [(gradient, variable) for gradient, variable in pairs if gradient is not None]
@@ -152,7 +152,7 @@ class Steps(ByHand):
     def hook_loss_scaling(self, owner: Any, name: str) -> None:
         """Count the steps that a `LossScaleOptimizer` takes or, on overflow, skips.
 
-        `name` is that of the method by which it takes them; in a session's graph only those are.
+        `name` is the method that takes them; in a session's graph, only these steps count.
         """
         original = getattr(owner, name)
 
@@ -171,7 +171,7 @@ class Steps(ByHand):
         setattr(owner, name, take)
 
     def hook_sessions(self) -> None:
-        """Read the variables that steps and broadcasts have set after every run of a session."""
+        """Read the variables that steps and broadcasts have set, after every run of a session."""
         base: Any = importlib.import_module("tensorflow.python.client.session").BaseSession
         run, call = base._call_tf_sessionrun, base._Callable.__call__
 
@@ -205,7 +205,7 @@ class Steps(ByHand):
     def hook_graph_gradients(self, owner: Any, name: str, target: str) -> None:
         """Observe the results of gradient functions with this name, in a session's graph.
 
-        `target` names the argument of which they are taken.
+        `target` is the name of the argument whose gradients are taken.
         """
         original = getattr(owner, name)
         signature = inspect.signature(original)
@@ -272,7 +272,7 @@ class Steps(ByHand):
         return self.observe(note, [*losses, *own])
 
     def hook_shards(self) -> None:
-        """Count the datasets of which a share is taken, and record their lengths."""
+        """Count the datasets that are sharded, and record their lengths."""
         owner = self.tf.data.Dataset
         original, slices = owner.shard, owner.from_tensor_slices
 

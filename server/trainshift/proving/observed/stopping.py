@@ -1,4 +1,4 @@
-"""End a training after some steps, as if its data were used up where that is possible.
+"""End a training after some steps, if possible as if its data were exhausted.
 
 `fit` and code that checks `should_stop` are told to stop, a loop of the script ends after its iteration
 (`loops`), and any other over a dataset finds no more data; so the code after the training is observed too.
@@ -64,7 +64,7 @@ class Stopping:
         self.hook_iterators()
 
     def step(self, optimizer: int) -> None:
-        """One step more has been executed, on whatever thread."""
+        """Record one more executed step, on any thread."""
         self.last = optimizer
         self.counts[optimizer] = self.counts.get(optimizer, 0) + 1
         self.unfed += 1
@@ -82,7 +82,7 @@ class Stopping:
         self.is_due = bool(self.limit) and (fewest >= self.limit or most >= 2 * self.limit)
 
     def boundary(self) -> None:
-        """Leave the training here, on the thread of the script, if it is time and nothing else ends it."""
+        """Leave the training here, on the script's thread, if it is time and nothing else ends it."""
         taken = sum(self.counts.values())
         if taken > self.bounded:
             self.bounded, self.thread = taken, threading.get_ident()

@@ -1,4 +1,4 @@
-"""The surroundings of an observed script: its seeds, where its logs go, and where XLA is."""
+"""The surroundings of an observed script: its seeds, the destination of its logs, and XLA."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SEED_NAMES = ("seed", "a", "x", "entropy")
 
 
 def set_seeds(np: Any, shift: int) -> None:
-    """Seed Python and NumPy, otherwise on each rank."""
+    """Seed Python and NumPy differently on each rank."""
     random.seed(SEED + shift)
     np.random.seed(SEED + shift)
 
@@ -77,7 +77,7 @@ def shift_seeds(tf: Any, np: Any, shift: int) -> None:
 
 
 def shift_graph_seeds(tf: Any, shift: int) -> None:
-    """Add `shift` to the seed of every random operation of a graph; seed those that have none."""
+    """Add `shift` to the seed of every random operation of a graph; seed those without one."""
     seeds: Any = importlib.import_module("tensorflow.python.framework.random_seed")
     get_seed, numbers = seeds.get_seed, itertools.count()
 
@@ -106,7 +106,7 @@ def drop_xla() -> None:
 def choose_xla(keras: Keras) -> None:
     """Have Keras 3 compile training by XLA wherever it would on a machine with GPUs.
 
-    What else a model does is left to XLA nowhere: a CPU's may lack what a GPU's has.
+    Other methods of a model never use XLA: that of a CPU may lack features of a GPU's.
     """
     if not keras.is_3:
         return
@@ -141,8 +141,8 @@ def choose_xla(keras: Keras) -> None:
 def route_logs(noise: TextIO, stderr: TextIO) -> None:
     """Send the script's log messages to `stderr`, and the packages' own to `noise`.
 
-    They are asked by `tf.logging.set_verbosity`, for less than warnings.  `app.run` asks for nothing,
-    though TensorFlow's INFO records appear where it is used.
+    A script requests TensorFlow's records below warnings with `tf.logging.set_verbosity`.  `app.run` requests
+    nothing, although TensorFlow's INFO records appear if it is used.
     """
     absl: Any = importlib.import_module("absl.logging")
     tensorflow = logging.getLogger("tensorflow")
@@ -162,7 +162,9 @@ def route_logs(noise: TextIO, stderr: TextIO) -> None:
 
 
 def show_warning(stream: TextIO) -> Callable[..., None]:
-    """A `warnings.showwarning` that writes to `stream`: a Python warning is not the script's output."""
+    """A `warnings.showwarning` that writes to `stream`, because a Python warning is not the
+    script's output.
+    """
 
     def show(
         message: Any, category: Any, filename: str, lineno: int, file: Any = None, line: Any = None

@@ -21,10 +21,9 @@ MOST_DENSE = 1 << 22
 
 
 class Numbers:
-    """Gives every object a number of its own, without keeping the object alive.
+    """Gives every object a unique number, without keeping the object alive.
 
-    That matters: Horovod's broadcast fails in scripts that have dropped a model, which the
-    observer must not hide.
+    Otherwise the observer would hide that Horovod's broadcast fails in scripts that have dropped a model.
     """
 
     def __init__(self) -> None:
@@ -32,7 +31,7 @@ class Numbers:
         self.count = 0
 
     def of(self, thing: Any) -> int:
-        """The number of `thing`, never one that a deleted object had."""
+        """The number of `thing`, never that of a deleted object."""
         number = self.known.get(id(thing), (None, 0))[1]
         if not self.has(thing):
             self.count = number = self.count + 1
@@ -56,7 +55,7 @@ class Kept(NamedTuple):
 class Executed(NamedTuple):
     """A step or a broadcast that a session's run executed, and the values to read after the run.
 
-    `watch` is the optimizer that took the step, `trained` the variables that it trained in it.
+    `watch` is the optimizer of the step, `trained` are the variables that the step trained.
     """
 
     reads: dict[int, Any]
@@ -125,9 +124,9 @@ class Values:
         return not self.tf.compat.v1.get_default_graph().building_function
 
     def observe(self, act: Callable[..., None], tensors: Sequence[Any] = ()) -> Any:
-        """Call `act` with the tensors' values each time that this point of the program is executed.
+        """Call `act` with the tensors' values whenever this point of the program runs.
 
-        Returns the operation that does it, or None when eager.
+        Returns the observing operation, or None when eager.
         """
         if self.tf.executing_eagerly():
             act(*[self.np.asarray(tensor) for tensor in tensors])
@@ -140,7 +139,7 @@ class Values:
         return self.tf.numpy_function(call, list(tensors), self.tf.int64)
 
     def see(self, variable: Any) -> int:
-        """The variable's number; on first sight keep its handle, and a digest of the value it has."""
+        """The variable's number; on first sight, keep its handle and a digest of its current value."""
         own = known_to_tensorflow(variable)
         # Keras 3 has many variables of one name, and distinguishes them by their paths.
         name = variable.name if own is variable else variable.path
@@ -186,7 +185,7 @@ class Values:
         return self.watches[number]
 
     def place(self) -> str:
-        """The line of the script that is being run, where a person wants to see it."""
+        """The current line of the script, if a report needs it."""
         return self.details.place() if self.details else ""
 
     def stepped(self, watch: Watch, gradients: Sequence[Any]) -> None:

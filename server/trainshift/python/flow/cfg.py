@@ -1,13 +1,13 @@
 """The control-flow graph of a function, a lambda, a module, or any list of statements.
 
-Its nodes are `Point`s: a simple statement is one, and so is each part of the head of a compound one.  Its
-edges have kinds.  The graph has one `entry`, one normal `exit`, and one exceptional exit, `raised`.
+Its nodes are `Point`s: one for a simple statement, and one for each part of the head of a compound statement.
+Its edges have kinds.  The graph has one `entry`, one normal `exit`, and one exceptional exit, `raised`.
 
-- What may fail has an edge of kind `RAISE` to the handlers around it, or to `raised`.
+- An operation that may fail has an edge of kind `RAISE` to the handlers around it, or to `raised`.
 - The block of a `finally` has one copy for each way in which control comes to it (falling off the end, an
   exception, `return`, `break`, `continue`), so one statement may have several points: `points`, `starts` and
   `ends` give all of them.  A manager of a `with` is left by such copies too.
-- A test with one outcome has one edge: `while True` goes on behind its loop by `break` alone.
+- A test with one outcome has one edge: control leaves `while True` only by `break`.
 - Functions and classes inside of the code are simple statements: each body of a function has a graph of its
   own.
 """
@@ -63,9 +63,8 @@ class Role(Enum):
 class Point:
     """A place of the graph.
 
-    `node` is the statement, handler (`HANDLER`, `CAUGHT`) or case (`CASE`, `CAPTURE`, `GUARD`) that it
-    belongs to, and `parts` is the syntax that is evaluated or bound here.  `index` numbers the points of one
-    graph.
+    `node` is its statement, handler (`HANDLER`, `CAUGHT`) or case (`CASE`, `CAPTURE`, `GUARD`), and `parts`
+    is the syntax that is evaluated or bound here.  `index` numbers the points of one graph.
     """
 
     index: int
@@ -84,8 +83,8 @@ class Point:
 class Edge:
     """A passage from one point to another.
 
-    It is `implicit` where an operation fails, without a `raise` or `assert`, and a `back` edge where it leads
-    to the head of a loop whose turn is over.
+    It is `implicit` if an operation fails without a `raise` or `assert`, and a `back` edge if it leads to the
+    head of a loop after an iteration.
     """
 
     source: Point
@@ -130,7 +129,7 @@ class Cfg:
         self._kept.append(node)
 
     def dissolve(self) -> None:
-        """Free the graph at once, whose points and edges refer to each other; it must not be used
+        """Free the graph at once, because its points and edges refer to each other; it must not be used
         afterwards.
         """
         for point in self.all:
@@ -152,7 +151,7 @@ class Cfg:
         return self._starts.get(id(node)) or self.points(node)
 
     def ends(self, node: ast.AST) -> Sequence[Edge]:
-        """Return the edges by which control falls off the end of a statement, its blocks included."""
+        """Return the edges by which control falls off the end of a statement, including its blocks."""
         if id(node) in self._ends:
             return self._ends[id(node)]
         return [edge for point in self.points(node) for edge in point.out if edge.kind is not EdgeKind.RAISE]
@@ -169,7 +168,7 @@ class Cfg:
         return any(point in self.reachable for point in self.starts(node))
 
     def reverse_postorder(self) -> list[Point]:
-        """Return the points that are reachable, each before those it leads to, back edges aside."""
+        """Return the reachable points, each before its successors, except along back edges."""
         return postorder(self.entry, lambda point: [edge.target for edge in point.out])[::-1]
 
 
@@ -181,11 +180,11 @@ def reached(
     implicit: bool = True,
     backward: bool = False,
 ) -> set[Point]:
-    """Return the points reachable from some, these included, without passing a point of `without` or an edge
+    """Return the points reachable from some, including these, without passing a point of `without` or an edge
     of `cut`.
 
-    Without `implicit`, edges along which an operation fails are not taken.  `backward` goes against the
-    edges.
+    Without `implicit`, edges of failing operations are not taken.  With `backward`, edges are followed in
+    reverse.
     """
     barred = set(without)
 

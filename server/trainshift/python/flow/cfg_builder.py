@@ -31,8 +31,8 @@ ways."""
 def build(code: Code, ends: Ends = never_ends, swallows: Swallows = may_swallow) -> Cfg:
     """Build the graph of code: a node with a body, or a list of statements.
 
-    `ends` tells which calls never come back (they lead where an exception leads, as `sys.exit` does), and
-    `swallows` which managers of a `with` may suppress exceptions.
+    `ends` returns whether a call never returns (like `sys.exit`, it leads where an exception leads), and
+    `swallows` whether a manager of a `with` may suppress exceptions.
     """
     return _Builder(ends, swallows).build(code)
 
@@ -98,14 +98,14 @@ class _Builder:
         self._link([edge], self._cfg.raised if edge.kind is EdgeKind.RAISE else self._cfg.exit)
 
     def _fails(self, point: Point, *parts: ast.AST) -> None:
-        """Add the edge of an operation that may fail at a point, or that never comes back."""
+        """Add the edge of an operation that may fail at a point, or never returns."""
         if surely_ends(self._ends, *parts):
             self._jump(self._edge(point, EdgeKind.RAISE))
         else:
             self._may_fail(point, *parts)
 
     def _may_fail(self, point: Point, *parts: ast.AST) -> None:
-        """Add the edge of an operation that may fail at a point, and that comes back if it does not."""
+        """Add the edge of an operation that may fail at a point, and otherwise returns."""
         if may_fail(*parts):
             self._jump(self._edge(point, EdgeKind.RAISE, implicit=True))
 

@@ -1,7 +1,7 @@
 """Dominance: the points that every path passes, and the tests on which a point depends.
 
-`Dominators` gives dominators from the entry, or with `post=True` post-dominators to the exits.  An operation
-that fails is left out of account unless `implicit` is set: else nearly nothing would post-dominate anything.
+`Dominators` gives dominators from the entry, or with `post=True` post-dominators to the exits.  Failing
+operations are ignored unless `implicit` is set: otherwise hardly any point would post-dominate another.
 """
 
 from __future__ import annotations
@@ -20,9 +20,8 @@ def on_every_path(
 ) -> bool:
     """Return whether each path from one place to another passes a third one.
 
-    Ways lead from the beginning of `start` (by default the entry) to the beginning of `end` (by default any
-    exit); a way that begins or ends at `passed` passes it.  Where no way leads there at all, the answer is
-    True.
+    Paths lead from the beginning of `start` (by default the entry) to the beginning of `end` (by default any
+    exit); a path that begins or ends at `passed` passes it.  Without any path, the answer is True.
     """
     starts = _points(cfg, start) if start is not None else [cfg.entry]
     ends = _points(cfg, end) if end is not None else [cfg.exit, cfg.raised]
@@ -95,8 +94,8 @@ class Dominators:
     def dominates(self, above: At, below: At) -> bool:
         """Return whether one place dominates another (with `post`, post-dominates it).
 
-        A place dominates itself.  One that has several points, in copies of a `finally`, does so by any of
-        them for each of the other's.
+        A place dominates itself.  A place with several points, in copies of a `finally`, dominates another if
+        any of them dominates each of the other's points.
         """
         over = set(_points(self._cfg, above))
         under = [point for point in _points(self._cfg, below) if point in self.immediate]

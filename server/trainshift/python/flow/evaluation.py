@@ -1,4 +1,6 @@
-"""Evaluation: which parts of a statement surely run, which may fail, and which tests have one outcome."""
+"""Evaluation: the parts of a statement that certainly run, those that may fail, and tests with one
+outcome.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ _STILL = (ast.Pass, ast.Break, ast.Continue, ast.Global, ast.Nonlocal)
 
 
 def never_ends(_call: ast.Call) -> bool:
-    """Assume of every call that it comes back."""
+    """Assume that every call returns."""
     return False
 
 
@@ -60,7 +62,9 @@ def heads(statement: ast.stmt) -> list[ast.AST]:
 
 
 def always_evaluated(*nodes: ast.AST | None) -> Iterator[ast.AST]:
-    """Yield the parts of code that run whenever it runs to its end: no branch, no body of a function."""
+    """Yield the parts of code that run whenever it runs to its end, without branches and bodies of
+    functions.
+    """
     for node in nodes:
         if node is None:
             continue
@@ -100,7 +104,9 @@ def surely_ends(ends: Ends, *nodes: ast.AST | None) -> bool:
 
 
 def may_fail(*nodes: ast.AST | None) -> bool:
-    """Return whether evaluating code may raise an exception; only constants and the like cannot."""
+    """Return whether evaluating code may raise an exception; only constants and similar expressions
+    cannot.
+    """
     return any(node is not None and _may_fail(node) for node in nodes)
 
 
@@ -128,7 +134,7 @@ def _may_fail(node: ast.AST) -> bool:
 
 
 def block_may_fail(block: Sequence[ast.stmt]) -> bool:
-    """Return whether running statements, and those inside of them, may raise an exception."""
+    """Return whether running statements, and those inside them, may raise an exception."""
     for statement in block:
         match statement:
             case ast.If():
@@ -161,7 +167,7 @@ def outcome(test: ast.expr) -> bool | None:
 
 
 def catches_all(handler: ast.ExceptHandler) -> bool:
-    """Return whether a handler takes every exception: `except:` or `except BaseException:`."""
+    """Return whether a handler catches every exception: `except:` or `except BaseException:`."""
     match handler.type:
         case None | ast.Name(id="BaseException"):
             return True

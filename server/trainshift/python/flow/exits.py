@@ -1,7 +1,7 @@
-"""Exits: how a block of statements completes, by its syntax alone.
+"""Exits: the possible completions of a block of statements, by its syntax alone.
 
-This is the one answer to "does control leave here?".  `completions` is a set of what *may* happen: a way that
-is missing from it never happens.  It needs no graph, and its cost is that of one walk through the block.
+This module answers "does control leave here?".  `completions` is the set of *possible* completions: a missing
+one never happens.  It needs no graph, only one walk through the block.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ def completions(
 ) -> Completions:
     """Return the ways in which a block may complete.
 
-    `ends` tells which calls never come back, and `swallows` which context managers may suppress exceptions:
-    one that may do so lets control go on behind the `with` wherever an operation in its block may fail.  A
+    `ends` returns whether a call never returns, and `swallows` whether a context manager may suppress
+    exceptions: then control may continue after the `with` whenever an operation in its block may fail.  A
     block that never completes (`while True: pass`) has none.
     """
     return _Exits(ends, swallows).of_block(block)

@@ -1,10 +1,10 @@
 """Liveness: the names that may be read from a point on, before they are bound again.
 
-A function inside of the code reads names of the code when it runs.  Where it is only called by its own name,
-it counts as read wherever that name is read.  Where it escapes (it is passed on, returned, stored,
-decorated), it may run at any time: what it reads is live everywhere from its definition on, at the exits
-too.  Names that the code declares `global` or `nonlocal` are live everywhere, since others may read them.
-`locals()` and the like read all.
+An inner function reads names of the code when it runs.  If it is only called by its own name, its reads
+happen wherever that name is read.  If it escapes (it is passed on, returned, stored, decorated), it may run
+at any time: the names that it reads are live everywhere from its definition on, also at the exits.  Names
+declared `global` or `nonlocal` are live everywhere, because other code may read them. `locals()` and similar
+calls read all names.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from trainshift.python.flow.solver import Analysis, Solution, solve
 class Liveness:
     """The names that are live in one graph.
 
-    `at_exit` are those that are read after a normal exit, `at_raise` those that are read after an exceptional
-    one. Without `escapes`, functions that escape count as run where they are made, and no later.
+    `at_exit` are the names read after a normal exit, `at_raise` those read after an exceptional one. Without
+    `escapes`, escaping functions count as run only where they are created.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class Liveness:
         return self._solution.before(at) or NONE
 
     def after(self, at: Point | ast.AST) -> Names:
-        """Return the names that are live behind a statement, of a compound one when all of it is done."""
+        """Return the names that are live after a statement; for a compound one, after all of it."""
         return self._solution.after(at) or NONE
 
 

@@ -1,8 +1,8 @@
 """Names in the flow of one scope: the reads, bindings, and captures of inner functions at each point.
 
-A function, a lambda and a generator expression read names of the scope around them when they are *run*, which
-may be later than where they stand: these names are captured.  A list, set or dictionary comprehension and the
-body of a class run where they stand.
+A function, a lambda and a generator expression read names of the enclosing scope when they *run*, which may
+be later: these names are captured.  A list, set or dictionary comprehension and the body of a class run in
+place.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ class Uses:
     bound: dict[str, None] = field(default_factory=dict)
     """In text order."""
     captured: set[str] = field(default_factory=set)
-    """Read by functions, lambdas and generators inside, whenever these run."""
+    """Names read by inner functions, lambdas and generators, whenever these run."""
     rebound: set[str] = field(default_factory=set)
-    """Bound by functions inside, by `nonlocal` or `global`, whenever these run."""
+    """Names bound by inner functions, by `nonlocal` or `global`, whenever these run."""
     declared: set[str] = field(default_factory=set)
     """Declared `global` or `nonlocal` in the scope itself."""
     reads_all: bool = False
-    """Whether a call such as `locals()` may read every name."""
+    """True if a call such as `locals()` may read every name."""
     binds_any: bool = False
     """Whether `from module import *` may bind any name."""
 
@@ -54,7 +54,7 @@ def uses(*nodes: ast.AST | None) -> Uses:
 
 
 def names_read(node: ast.AST) -> Names:
-    """Return the names of its scope that some code reads, those that functions inside read included."""
+    """Return the names of its scope that some code reads, including reads by inner functions."""
     found = uses(node)
     return frozenset(found.read | found.captured)
 
@@ -160,7 +160,7 @@ def _capture(inner: Uses, found: Uses) -> None:
 
 
 def function_uses(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> Uses:
-    """Return the uses that a function's body makes of names of outer scopes when it runs."""
+    """Return the uses of names of outer scopes in a function's body, at the time when it runs."""
     body: Sequence[ast.AST] = [node.body] if isinstance(node, ast.Lambda) else node.body
     own = uses(*body)
     local = (own.bound.keys() | parameters(node.args)) - own.declared
@@ -179,7 +179,7 @@ def parameters(arguments: ast.arguments) -> set[str]:
 
 
 def all_parameters(arguments: ast.arguments) -> list[ast.arg]:
-    """Return the parameters of a function, in order, those with stars last."""
+    """Return the parameters of a function, in order, starred ones last."""
     plain = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
     return [*plain, *(each for each in (arguments.vararg, arguments.kwarg) if each is not None)]
 
@@ -227,7 +227,7 @@ def _of_comprehension(
 def surely_bound_at(point: Point, used: Uses) -> Names:
     """Return the names that a point binds whenever it ends without an exception.
 
-    `used` is what is done to names there.
+    `used` are the uses of names there.
     """
     if not used.bound or point.role is Role.CASE:
         return NONE
@@ -272,21 +272,21 @@ def _surely_bound(node: ast.AST) -> set[str]:
 
 @dataclass(frozen=True)
 class Closures:
-    """The functions inside of a scope, and when they may run.
+    """The inner functions of a scope, and the times when they may run.
 
-    A function that is only ever called by its own name (a `def`, or `name = lambda ...`) runs where that name
-    is read.  Any other may be kept by somebody, and run at any time from its definition on: it escapes.
+    A function that is only called by its own name (a `def`, or `name = lambda ...`) runs where that name is
+    read.  Any other function may be stored, and run at any time after its definition: it escapes.
     """
 
     by_name: dict[str, Uses]
     escaping: dict[Point, Uses]
-    """Where a function that escapes is made, and what it does to names when it runs."""
+    """The places where escaping functions are created, and their uses of names when they run."""
 
 
 def closures(cfg: Cfg, uses_at: Mapping[Point, Uses]) -> Closures:
     """Find the inner functions of a graph's code, and those that escape.
 
-    `uses_at` has what is done to names at each point.
+    `uses_at` has the uses of names at each point.
     """
     made: dict[str, list[Point]] = {}
     elsewhere: set[Point] = set()
@@ -338,7 +338,7 @@ def _makes_function(point: Point) -> bool:
 
 
 def _function_name(point: Point) -> str | None:
-    """The name that a point binds to the one function that it defines."""
+    """The name to which a point binds the only function that it defines."""
     match point.node:
         case ast.FunctionDef(name=name, decorator_list=[], args=args):
             return None if _captures(args) or _is_generator(point.node) else name
@@ -352,14 +352,12 @@ def _captures(node: ast.AST) -> bool:
 
 
 def _is_generator(function: ast.FunctionDef) -> bool:
-    """Return whether calling a function only makes a generator, which runs later."""
+    """Return whether calling a function only creates a generator, which runs later."""
     return any(isinstance(part, ast.Yield | ast.YieldFrom) for part in ast.walk(function))
 
 
 def _escapes(name: str, cfg: Cfg) -> bool:
-    """Return whether a function's name is read other than to call it, by the scope or a function inside of
-    it.
-    """
+    """Return whether a function's name is read other than to call it, by the scope or an inner function."""
     seen: set[int] = set()
     for point in cfg.all:
         for part in point.parts:

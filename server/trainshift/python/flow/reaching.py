@@ -1,8 +1,8 @@
 """Reaching definitions: the bindings of a name that may still hold at a point.
 
-A function inside of the code may bind names of the code by `nonlocal` or `global` when it runs.  Such a
-binding reaches every point from the function's definition on, and nothing replaces it there.  `from module
-import *` may bind any name: it is a definition of the name `*`, which `of` counts for every name.
+An inner function may bind names of the code by `nonlocal` or `global` when it runs.  Such a binding reaches
+every point from the function's definition on, and nothing replaces it there.  `from module import *` may bind
+any name: it is a definition of the name `*`, which `of` counts for every name.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ class Definition:
     """A binding of a name: by a point of the graph, by a parameter (`node` is the `ast.arg`), or from
     elsewhere.
 
-    `node` is the statement, handler, case or parameter that binds; it is None for a name that the code gets
-    from outside of it.  `inside` tells that a function inside of the code binds it, when it runs.
+    `node` is the statement, handler, case or parameter that binds; it is None for a name from outside the
+    code.  With `inside`, an inner function binds it when it runs.
     """
 
     name: str
@@ -51,9 +51,9 @@ _NONE: Definitions = frozenset()
 class Reaching:
     """The definitions that reach the points of one graph.
 
-    `code` is what the graph was built of: of a function, the parameters are definitions at the entry.
-    `outside` are names that have values at the entry from elsewhere.  With `only`, these names alone are
-    looked at, and not what reaches the exceptional exit.
+    `code` is the source of the graph: the parameters of a function are definitions at the entry. `outside`
+    are names with values from elsewhere at the entry.  With `only`, just these names are analysed, without
+    the exceptional exit.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class Reaching:
     def of(self, name: str, at: Point | ast.AST) -> Definitions:
         """Return the definitions of a name that a statement, or a part of one, may read.
 
-        They include bindings that the statement itself makes while it is evaluated, such as `(y := f()) + y`.
+        They include bindings by the statement itself during its evaluation, such as `(y := f()) + y`.
         """
         cfg = self._solution.cfg
         found = self.before(at)

@@ -1,12 +1,11 @@
 """The solver of data-flow problems on a control-flow graph: one work list, run until nothing changes.
 
-An `Analysis` says what a state is, how it changes at a point, and how two states join.  States are values
-that compare by `==` and are not changed in place.  No state is None: None is the state of what control does
-not come to.
+An `Analysis` defines the states, their change at a point, and the join of two states.  States are values that
+compare by `==` and are never mutated.  No state is None: None is the state of unreachable points.
 
 An exception leaves a point with part of its work done.  So along an edge of kind `RAISE`, a forward analysis
-passes on the join of the states before and after the point; a backward analysis joins what holds at the
-handler to what holds before the point.
+passes on the join of the states before and after the point; a backward analysis joins the state at the
+handler to the state before the point.
 """
 
 from __future__ import annotations
@@ -35,10 +34,10 @@ class Analysis(Generic[S]):
     """
 
     forward = True
-    """Whether states follow control, or go against it."""
+    """True if states follow control, False if they go against it."""
 
     at_raised = True
-    """Whether the state at the exceptional exit is wanted; a forward analysis without it has less to join."""
+    """True if the state at the exceptional exit is needed; a forward analysis without it has less to join."""
 
     rounds = 3
     """So often the head of a loop joins states before it widens them."""
@@ -62,15 +61,15 @@ class Analysis(Generic[S]):
         return state
 
     def widen(self, old: S, new: S) -> S:
-        """Return a state above both, such that a chain of these ends soon: by default, the join.
+        """Return a state above both, such that chains of such states are short: by default, the join.
 
-        A lattice with chains that do not end needs one that goes to "unknown" where `old` and `new` differ.
+        A lattice with infinite chains needs one that returns "unknown" if `old` and `new` differ.
         """
         return self.join(old, new)
 
 
 class Solution(Generic[S]):
-    """The states of a solved problem.  Before and after are meant in the order of the program."""
+    """The states of a solved problem.  "Before" and "after" refer to the order of the program."""
 
     def __init__(
         self, cfg: Cfg, analysis: Analysis[S], before: dict[Point, S], after: dict[Point, S]
@@ -207,7 +206,7 @@ def _check(changes: int, analysis: Analysis[S]) -> None:
 
 
 class _Waiting:
-    """The work list: the points that are to be looked at, the first in order first."""
+    """The work list: the points still to process, in order."""
 
     def __init__(self, indices: Iterable[int]) -> None:
         self._heap = list(indices)

@@ -1,4 +1,4 @@
-"""The one traversal of graphs that are defined by a successor function."""
+"""The traversal of graphs that are defined by a successor function."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ def reachable(
     key: Callable[[T], K] | None = None,
     seen: set[K] | None = None,
 ) -> Iterator[T]:
-    """Yield `starts` and all that follow from them, depth first, each once.
+    """Yield `starts` and all their direct and indirect successors, depth first, each once.
 
-    Nodes with equal keys are one node; none comes whose key is in `seen`, to which theirs are added.
-    Successors are asked for when the next node is wanted, so that a caller may stop early.
+    Nodes with equal keys are one node; nodes with a key in `seen` are skipped, and new keys are added to it.
+    Successors are computed lazily, so that a caller may stop early.
     """
     waiting = list(starts)
     seen = set[K]() if seen is None else seen
@@ -33,7 +33,9 @@ def reachable(
 
 
 def postorder(start: H, successors: Callable[[H], Iterable[H]]) -> list[H]:
-    """Return a node and all that follow from it, each behind those that it leads to, back edges aside."""
+    """Return a node and all its direct and indirect successors, each after its own successors, except along
+    back edges.
+    """
     found: list[H] = []
     seen = {start}
     stack = [(start, iter(successors(start)))]
@@ -51,7 +53,7 @@ def postorder(start: H, successors: Callable[[H], Iterable[H]]) -> list[H]:
 
 
 def closure(starts: Iterable[H], following: Mapping[H, Iterable[H]]) -> set[H]:
-    """`starts`, and all that follow from them by a mapping, directly or not."""
+    """`starts`, and everything that a mapping reaches from them, directly or indirectly."""
     return set(reachable(starts, lambda node: following.get(node, ())))
 
 

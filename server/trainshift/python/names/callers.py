@@ -17,7 +17,7 @@ from trainshift.python.syntax.chunk_syntax import Scope, Site, alternatives, las
 
 
 class Callers:
-    """The calls of one script, by the functions that its `names` resolve them to."""
+    """The calls of one script, by the functions to which its `names` resolve them."""
 
     def __init__(
         self, script: LinkedScript, names: LinkedNames, lookup: Lookup, classes: ClassHierarchy
@@ -161,7 +161,7 @@ class Callers:
     def calls_by_name(self, name: str, function: Scope) -> tuple[list[Site], bool]:
         """This script's calls that may run `function`, and whether it may be used otherwise than called.
 
-        `name` is what the function (or the class, for an ``__init__``) is called where it is defined.
+        `name` is the function's name (or the class's, for an ``__init__``) at its definition.
         """
         if name not in self._named:
             self._named[name] = self._calls_named(name)
@@ -169,8 +169,8 @@ class Callers:
         return [site for site in named if function in self._classes.called_functions(site)], is_passed_on
 
     def _calls_named(self, name: str) -> tuple[list[Site], bool]:
-        """The calls of functions that may have this name, and whether the name is read other than by
-        calls.
+        """The calls of functions that may have this name, and whether the name is read other than
+        by calls.
         """
         renamed = (new for new, old in self._script.code.renamed_imports if old == name)
         names = closure([name, *renamed], self._alias_names())
@@ -191,8 +191,8 @@ class Callers:
         return [(site, chosen) for site, chosen in calls if chosen]
 
     def _reads_of_libraries(self, attribute: str) -> int:
-        """The number of reads of the attribute on a library's module, which are not functions of the
-        script.
+        """The number of reads of the attribute on a library's module, which are not functions of
+        the script.
         """
         read = self._script.code.member_loads.get(attribute, {})
         return sum(number for base, number in read.items() if base in self._lookup.libraries)
@@ -205,9 +205,9 @@ class Callers:
         )
 
     def _alias_names(self) -> dict[str, set[str]]:
-        """The names that values of each name may be bound to.
+        """The names to which values of each name may be bound.
 
-        What a function returns is bound to its name and ``()``.
+        The result of a function is bound to its name and ``()``.
         """
         if self._aliases is None:
             self._aliases = {}
@@ -223,7 +223,7 @@ class Callers:
 
 
 def _possible(node: ast.expr) -> list[ast.expr]:
-    """The expressions that an expression may stand for: ``a if c else b``, ``{"x": a}``, ``wrap(a)``."""
+    """The possible values of an expression, as expressions: ``a if c else b``, ``{"x": a}``, ``wrap(a)``."""
     parts = node.values if isinstance(node, ast.Dict) else alternatives(node)
     if isinstance(node, ast.Call):
         parts = node.args[:1]
@@ -257,7 +257,7 @@ def _chosen(node: ast.expr) -> set[str]:
 
 
 def _holding(node: ast.expr) -> set[str]:
-    """The names of the lists and dictionaries that a loop iterates, perhaps several in parallel."""
+    """The names of the lists and dictionaries over which a loop iterates, perhaps several in parallel."""
     if not isinstance(node, ast.Call):
         return _chosen(node)
     if isinstance(node.func, ast.Attribute) and node.func.attr in ("items", "values"):

@@ -1,4 +1,4 @@
-"""Classes of a script: their bases and heirs, their methods, and the class of an object."""
+"""Classes of a script: their bases and subclasses, their methods, and the class of an object."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class ClassHierarchy:
         return False
 
     def descends(self, cls: Scope, *families: str) -> bool:
-        """Return whether a class of the script derives from one of the classes `families`, or a subclass of
+        """Return whether a class of the script inherits from one of the classes `families`, or a subclass of
         one.
         """
         return any(api.is_subclass(base, *families) for base in self.library_bases(cls))
@@ -45,7 +45,7 @@ class ClassHierarchy:
         return any(self.is_a(value, *families) for value in values)
 
     def library_bases(self, cls: Scope) -> set[str]:
-        """The library classes that a class of the script derives from, through its own bases."""
+        """The library classes that a class of the script inherits from, through its own bases."""
         found: set[str] = set()
         for each in self.ancestry(cls):
             if isinstance(each, str):
@@ -80,7 +80,7 @@ class ClassHierarchy:
                     yield api.canonical(value.name) or value.name
 
     def function_named(self, cls: Scope, name: str) -> Scope | None:
-        """The method `name` of a class of the script or of its nearest base that has one."""
+        """The method `name` of a class of the script, or of its nearest base that has one."""
         for each in self.ancestry(cls):
             if isinstance(each, Scope):
                 for binding in each.bindings.get(name, ()):
@@ -117,7 +117,7 @@ class ClassHierarchy:
         return None
 
     def heirs(self, cls: Scope) -> list[Scope]:
-        """The classes of any linked script that derive from `cls`, directly or not."""
+        """The classes of any linked script that inherit from `cls`, directly or indirectly."""
         found = self._names.memo.ask(("heirs", id(cls)), self._find_heirs, cls)
         return sorted((value.scope for value in found if isinstance(value, Class)), key=self._order)
 

@@ -1,4 +1,4 @@
-"""Elements of lists, tuples and dictionaries that a script writes out: unpacking, iteration, indexing."""
+"""Elements of literal lists, tuples and dictionaries: unpacking, iteration, indexing."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _DEEPEST = 4
 
 
 class Containers:
-    """The contents of one script's containers: the one place that unpacks, iterates and indexes."""
+    """The contents of one script's containers: the module for unpacking, iteration and indexing."""
 
     def __init__(self, script: LinkedScript, names: LinkedNames) -> None:
         self._script = script
@@ -98,8 +98,8 @@ class Containers:
         return found or self._held(display)
 
     def put_at(self, display: Display, key: str) -> Iterator[Step]:
-        """Yield the steps to values put into a container at a key after its literal, by any name in any
-        file.
+        """Yield the steps to values put into a container at a key after its literal, by any name in
+        any file.
         """
         for script in self._script.linked:
             for item in script.code.items_by_key.get(key, ()):
@@ -186,8 +186,8 @@ class Containers:
 
     @cached_property
     def _of_several(self) -> dict[str, list[ItemBinding]]:
-        """The additions to one of several containers, ``(a if c else b).append(x)``, by the names of
-        these.
+        """The additions to one of several containers, ``(a if c else b).append(x)``, by the names
+        of these.
         """
         found: dict[str, list[ItemBinding]] = {}
         for item in self._script.item_bindings(""):
@@ -239,16 +239,16 @@ def _is_display(value: Value, of_dictionary: bool) -> TypeGuard[Display]:
 
 
 def _numbered(call: ast.Call) -> ast.expr | None:
-    """The dataset whose elements a call numbers, as ``data.enumerate()`` does; None for any other call."""
+    """The dataset whose elements a call numbers, like ``data.enumerate()``; None for any other call."""
     method = call.func
     return method.value if isinstance(method, ast.Attribute) and method.attr == "enumerate" else None
 
 
 def _may_be_one(name: str, here: Scope, there: Scope) -> bool:
-    """Return whether a name may be one object at two places: it is, unless it is another function's own
+    """Return whether a name may be the same object at two places: yes, unless it is local to another function
     there.
 
-    Two comprehensions of a function may go through one container.
+    Two comprehensions of a function may iterate over one container.
     """
     owner = owner_of(name, there)
     if owner is None or owner.function() is here.function():
@@ -267,7 +267,7 @@ def _first_names(display: Display) -> Iterator[Occurrence]:
 
 
 def _constant(node: ast.expr) -> object:
-    """The number or string that a key is; None for any other."""
+    """The number or string of a constant key; None for any other."""
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         number = _constant(node.operand)
         return -number if isinstance(number, int) else None

@@ -23,7 +23,7 @@ class ExpressionsByKind:
         self._script = program.script
 
     def of(self, *kinds: type[ast.expr]) -> Iterator[Occurrence]:
-        """Yield the expressions of some kinds (names and constants excluded), statement by statement for each
+        """Yield the expressions of some kinds (except names and constants), statement by statement for each
         kind.
         """
         for kind in kinds:
@@ -34,7 +34,7 @@ class ExpressionsByKind:
 
     @cached_property
     def _running(self) -> set[Statement | None] | None:
-        """The statements of a program that run; None where all do."""
+        """The statements of a program that run; None if all do."""
         running = self._script.statements
         total = sum(len(facts.statements) for facts in self._script.facts)
         return set(running) if len(running) < total else None

@@ -1,4 +1,4 @@
-"""Protocols for the names of one script to query the scripts linked to it."""
+"""Protocols through which the names of one script query the linked scripts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class LinkedNames(Protocol):
 
     @property
     def memo(self) -> Memo:
-        """The answers that are known, of all scripts that are linked."""
+        """The known answers of all linked scripts."""
 
     @property
     def possible_heirs(self) -> list[Scope]:
@@ -54,7 +54,7 @@ class LinkedNames(Protocol):
         """The full library names that an expression may resolve to."""
 
     def bindings(self, at: Occurrence) -> list[Binding]:
-        """The bindings that a name or an attribute may have its value by."""
+        """The bindings that may give a name or an attribute its value."""
 
     def elements(self, at: Occurrence, path: tuple[Slot, ...] = ()) -> Step:
         """The step to the elements of an iterable, unpacked along a path."""
@@ -72,7 +72,7 @@ class LinkedNames(Protocol):
         """The values of one binding."""
 
     def source_of(self, binding: Binding) -> Step:
-        """The occurrences that a binding has its value from."""
+        """The sources of a binding's value, as occurrences."""
 
     @property
     def steps_back(self) -> Callable[[Occurrence], Step | None]:
@@ -92,7 +92,7 @@ class LinkedNames(Protocol):
 
 
 class LinkedScript(Protocol):
-    """A script, as its names see it."""
+    """A script, from the point of view of its names."""
 
     @property
     def code(self) -> Code: ...
@@ -124,7 +124,7 @@ class LinkedScript(Protocol):
 
 
 class LinkedFiles(Protocol):
-    """The files around a script, as its names see them."""
+    """The files around a script, from the point of view of its names."""
 
     def script(self, path: str) -> LinkedScript | None: ...
     def below(self, path: str, name: str) -> str: ...

@@ -2,7 +2,7 @@
 
 Its text is that of the files one after another, with a line end between them, and its statements and calls
 are those of the files that run (`Reachability`).  Names keep their files: a question about code is passed on
-to the names of the file that it stands in.
+to the names of its own file.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _BETWEEN = "\n"
 
 
 def joined(scripts: Sequence[Script]) -> Script:
-    """Return linked scripts, the started one first, as one script: a single one is its own."""
+    """Return linked scripts, the start file's first, as one script; a single one is its own joined script."""
     return LinkedProgram(scripts) if len(scripts) > 1 else scripts[0]
 
 
 class LinkedProgram(Script):
-    """The linked scripts of one program, the started one first; offsets are those of the joined text."""
+    """The linked scripts of one program, the start file's first; offsets refer to the joined text."""
 
     def __init__(self, scripts: Sequence[Script]) -> None:
         self._scripts = tuple(scripts)
@@ -69,7 +69,7 @@ class LinkedProgram(Script):
         return list(self._scripts)
 
     def at(self, offset: int) -> tuple[Script, int]:
-        """The script of the file that an offset of the joined text lies in, and the offset in that file."""
+        """The script of the file at an offset of the joined text, and the offset in that file."""
         index = bisect_right(self.starts, offset) - 1
         return self._scripts[index], offset - self.starts[index]
 

@@ -16,7 +16,7 @@ from trainshift.python.syntax.chunk_syntax import Binding, Scope, Statement, dot
 class Lookup:
     """The bindings of the names of one script.
 
-    A question about code of another script of the same workspace is passed on to that one's names.
+    A question about code of another script in the workspace is passed on to that script's names.
     """
 
     def __init__(self, script: LinkedScript) -> None:
@@ -30,8 +30,8 @@ class Lookup:
     ) -> tuple[Scope | None, list[Binding]]:
         """The possible bindings of `name` where it is read, and the scope that owns them.
 
-        The scope is None for a module-level name; no bindings at all means a builtin, a name of
-        a star import, or an undefined name.
+        The scope is None for a module-level name; no bindings mean a builtin, a name of a star import, or an
+        undefined name.
         """
         home = self._script.home(scope)
         if home is not self._script:
@@ -64,8 +64,8 @@ class Lookup:
     ) -> list[Binding]:
         """Filter `bindings` to those that may still hold where `statement` begins.
 
-        Nothing tells when a function runs that reads a name of another one: then they are all.  Of a name of
-        the module they are those that may hold where the function is defined, or come later.
+        If a function reads a name of an outer function, the time is unknown and all bindings count.  For a
+        name of the module, those count that may hold where the function is defined, or come later.
         """
         if len(bindings) < 2 or statement is None:
             return bindings
@@ -98,7 +98,7 @@ class Lookup:
 
     @cached_property
     def libraries(self) -> dict[str, set[str]]:
-        """The names that always mean a library that is known, in any scope of the script; and which one."""
+        """The names that always mean a known library, in any scope of the script, with that library."""
         return {
             name: {binding.full_name for binding in bindings}
             for name, bindings in self._script.module_bindings.items()

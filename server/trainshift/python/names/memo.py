@@ -1,4 +1,4 @@
-"""The memo of resolved values, and of the questions that are still open, for scripts that are linked."""
+"""The memo of resolved values, and of open questions, for linked scripts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _DEEPEST = 80
 
 @dataclass(eq=False, slots=True)
 class _Undecided(Generic[T]):
-    """A question without a last answer: it is open, or in a circle with one that is.
+    """A question without a final answer: it is open, or in a cycle with an open one.
 
     `index` is its place among the undecided ones, `low` that of the first one that it is known to lead to.
     """
@@ -42,15 +42,13 @@ class _Undecided(Generic[T]):
 
 
 class Questions(Generic[T]):
-    """Questions that lead to each other, in circles too, and their answers, which only grow.
+    """Questions that depend on each other, also in cycles, and their answers, which only grow.
 
-    This is a local solver of equations.  A question is first assumed to add `nothing`.  The questions of a
-    circle, a strongly connected component of what reads what, are known together, once none of them gives
-    more: as long as one does, its readers are answered anew, and no others.  Components are found as by
-    Tarjan, in the order in which questions are opened.
-
-    After the `most` answers, `deepest` questions inside of each other, and too many `rounds` the answer is
-    `unknown`.
+    This is a local solver of equations.  A question is first assumed to be `nothing`.  The questions of a
+    cycle, a strongly connected component of their dependencies, are decided together, once none of their
+    answers grows: as long as one does, only its readers are answered again.  Components are found with
+    Tarjan's algorithm, in the order in which questions are opened. Beyond `most` answers, `deepest` nested
+    questions, or too many `rounds`, the answer is `unknown`.
     """
 
     def __init__(
@@ -87,7 +85,7 @@ class Questions(Generic[T]):
             self._pause = before
 
     def is_open(self, question: Question) -> bool:
-        """Return whether a question is being answered now. The caller is then answered again afterwards."""
+        """Return whether a question is being answered now; if so, the caller will be answered again later."""
         asked = self._undecided.get(question)
         if asked is None or not asked.is_open:
             return False
@@ -146,7 +144,7 @@ class Questions(Generic[T]):
     def _decide(self, first: _Undecided[T]) -> None:
         """Answer the questions of a cycle, starting with the one opened first, until no answer grows.
 
-        They stay undecided if they are found to lead to a question that was opened before.
+        They stay undecided if they depend on a question that was opened earlier.
         """
         if first is self._stack[-1] and not first.is_stale:
             self.known[first.question] = first.answer
@@ -168,16 +166,16 @@ class Questions(Generic[T]):
         self._drop(first)
 
     def _drop(self, first: _Undecided[T]) -> None:
-        """Forget a question, and those that were opened after it, as undecided ones."""
+        """Forget a question, and those opened after it, as undecided ones."""
         for each in self._stack[first.index :]:
             del self._undecided[each.question]
         del self._stack[first.index :]
 
 
 class Revisable(Questions[T]):
-    """Questions whose answers depend on facts that may grow later: they are then forgotten, and asked again.
+    """Questions whose answers depend on facts that may grow later: then they are forgotten, and asked again.
 
-    Readers are questions, and whatever asks from outside, such as a function that is read: it is `reading`.
+    Readers are questions, or outside code such as a function being read, which is `reading`.
     """
 
     def __init__(self, nothing: T, unknown: T, rounds: int) -> None:
@@ -207,7 +205,7 @@ class Revisable(Questions[T]):
             self._readers.setdefault(key, set()).add(self._outside[-1])
 
     def forget(self, keys: Iterable[Hashable]) -> set[Hashable]:
-        """Forget the answers that depend on some keys; return these, and all that depends on them."""
+        """Forget the answers that depend on some keys; return these, and everything that depends on them."""
         assert not self._open
         found = set(reachable(keys, lambda key: self._readers.pop(key, ())))
         for question in found & self.known.keys():
@@ -217,7 +215,7 @@ class Revisable(Questions[T]):
 
 
 class Memo(Questions[Values]):
-    """The resolved values of linked scripts, and the questions that are still open."""
+    """The resolved values of linked scripts, and the open questions."""
 
     def __init__(self, most: int = _MOST_ANSWERS) -> None:
         super().__init__(NOTHING, ANYTHING, most)

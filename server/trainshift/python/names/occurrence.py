@@ -12,7 +12,7 @@ from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement
 class Occurrence(NamedTuple):
     """An expression at the place where it is read, which decides its value.
 
-    `site` is the call that is given it, if it was reached as an argument.  `tested` tells that its own truth
+    `site` is the call that receives it, if it was reached as an argument.  With `tested`, its own truth
     decides whether it is used: ``lr or 0.1``.
     """
 
@@ -39,7 +39,7 @@ def of_call(site: Site) -> Occurrence:
 class Step(NamedTuple):
     """One step back: the possible sources of a value, and whether there may be unknown ones.
 
-    `within` holds the occurrences, as far as they are known, that something unseen is taken out of.
+    `within` are the known occurrences from which an unknown value is taken.
     """
 
     sources: tuple[Occurrence, ...] = ()
@@ -51,7 +51,7 @@ UNSEEN = Step(unseen=True)
 
 
 def unseen_in(at: Occurrence) -> Step:
-    """An unknown value, taken out of an occurrence."""
+    """An unknown value that is taken from an occurrence."""
     return Step((), True, (at,))
 
 

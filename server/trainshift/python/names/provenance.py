@@ -1,7 +1,7 @@
 """Provenance: the possible sources of an expression's value, one step back.
 
-This is the one engine that follows values.  Whoever follows them from there on takes the steps that are given
-here, and decides only where to stop: at a call that makes a model, at a number, at what is written in a list.
+This is the only engine that follows values.  Its callers take these steps, and decide only where to stop: at
+a call that creates a model, at a number, at the elements of a literal list.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Provenance:
     def steps_back(self, at: Occurrence) -> Step | None:
         """The possible sources of an expression's value, one step back.
 
-        None where the value is made right there: by a call, as a number, as a list that is written out.
+        None if the value is created in place: by a call, as a number, as a literal list.
         """
         if self._script.workspace is not None:
             home = self._script.home(at.scope)
@@ -108,14 +108,14 @@ class Provenance:
         return step
 
     def bindings(self, at: Occurrence) -> list[Binding]:
-        """The bindings that a name or an attribute may have its value by; none for another expression."""
+        """The bindings that may give a name or an attribute its value; none for another expression."""
         node = at.node
         if isinstance(node, ast.Name):
             return self._names.lookup(node.id, at.scope, at.statement)[1]
         return list(dict.fromkeys(self._of_attribute(node, at))) if isinstance(node, ast.Attribute) else []
 
     def source_of(self, binding: Binding) -> Step:
-        """The occurrences that a binding has its value from."""
+        """The sources of a binding's value, as occurrences."""
         if binding.kind == "parameter" and binding.inner is not None:
             sites, elsewhere = self._names.callers(binding.inner)
             step = self.handed(binding, sites, or_default=elsewhere)
@@ -167,7 +167,7 @@ class Provenance:
     def given(self, site: Site, position: int | None, *names: str) -> tuple[Occurrence, ...]:
         """The arguments of a call at a position or under one of some names, also through ``**``.
 
-        Where that cannot be seen, it is the dictionary itself, or the sequence after ``*``.
+        If the argument is hidden, return the dictionary itself, or the sequence after ``*``.
         """
         node = argument(site.node, position, *names)
         if node is not None:
@@ -258,7 +258,7 @@ class Provenance:
         )
 
     def _of_varargs(self, at: Occurrence) -> Scope | None:
-        """The function whose ``*args`` a name is."""
+        """The function of which a name is the ``*args``."""
         bindings = self._names.bindings(at) if isinstance(at.node, ast.Name) else []
         if len(bindings) != 1 or not isinstance(bindings[0].target, ast.arg):
             return None

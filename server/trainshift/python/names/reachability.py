@@ -1,8 +1,8 @@
 """Reachability: the code of a program that may run, by names alone.  What cannot be excluded counts as run.
 
-A file's own statements run when it is imported, those behind its ``__main__`` guard do not.  A function or a
-class runs where code that runs reads its name; so does a method, unless a library calls it by itself
-(spec.md 7.5).
+A file's own statements run when it is imported, except those under its ``__main__`` guard.  A function or a
+class runs if running code reads its name; so does a method, unless a library calls it by itself (spec.md
+7.5).
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ _NAMESPACES = frozenset({"globals", "vars"})
 
 
 class Reachability:
-    """The code of `scripts` that may run; the first script is started and runs as a whole.
+    """The code of `scripts` that may run; the first script is the start file and runs as a whole.
 
-    With `seen` an attribute that is read by its text counts as none, so that only what is seen to run does.
+    With `seen`, attributes read by strings are ignored, so that only visible reads count.
     """
 
     def __init__(self, scripts: Sequence[Script], seen: bool = False) -> None:
@@ -55,10 +55,11 @@ class Reachability:
 
 
 class _Spread:
-    """The spread from started code to all that it reads: chunks that `run`, and methods not called yet.
+    """The spread from started code to everything that it reads: chunks that `run`, and methods not called
+    yet.
 
-    A method waits until code that runs reads its name.  Where any name may be read by its text, `hides_names`
-    is true, and all may run.
+    A method waits until running code reads its name.  If any name may be read by a string, `hides_names` is
+    true, and everything may run.
     """
 
     def __init__(self, scripts: Sequence[Script], seen: bool) -> None:
@@ -99,7 +100,7 @@ class _Spread:
                     yield from self._import(self._not_imported.pop(path))
 
     def _import(self, script: Script) -> Iterator[ChunkSyntax | Scope]:
-        """Yield the chunks that run on import of a file, or that serve names that are read already."""
+        """Yield the chunks that run on import of a file, or that define names that were read already."""
         for new, old in script.code.renamed_imports:
             self._renamed.setdefault(new, []).append(old)
             if new in self._read:
@@ -134,7 +135,9 @@ class _Spread:
 
 
 def _methods_nothing_else_calls(script: Script, facts: ChunkSyntax) -> Iterator[Scope]:
-    """The methods that run only where their name is read: no decorator calls them, nor a library's class."""
+    """The methods that run only if their name is read: neither a decorator nor a library's class
+    calls them.
+    """
     for scope in facts.scopes:
         owner = scope.owner()
         if owner is None or scope.name.startswith("__"):
@@ -151,7 +154,7 @@ def _methods_nothing_else_calls(script: Script, facts: ChunkSyntax) -> Iterator[
 
 
 def _loads_in(scope: Scope) -> Counter[str]:
-    """The number of reads of each name in a function's body, attributes included."""
+    """The number of reads of each name in a function's body, including attributes."""
     found: Counter[str] = Counter()
     body = scope.node.body if isinstance(scope.node, _FUNCTIONS) else []
     for node in (inner for statement in body for inner in ast.walk(statement)):
@@ -163,8 +166,8 @@ def _loads_in(scope: Scope) -> Counter[str]:
 
 
 class _Reflection(NamedTuple):
-    """The names that a chunk reads by text: any name (`hiding` says how), any of its own `methods`, or
-    some.
+    """The names that a chunk reads by strings: any name (`hiding` is the reason), any of its own `methods`,
+    or some.
     """
 
     hiding: frozenset[str] = frozenset()
@@ -173,7 +176,7 @@ class _Reflection(NamedTuple):
 
 
 def _reflection(facts: ChunkSyntax) -> _Reflection:
-    """The names that a chunk reads by text; ``"model" in globals()`` reads none."""
+    """The names that a chunk reads by strings; ``"model" in globals()`` reads none."""
     used = (_REFLECTION | _OF_ATTRIBUTES).intersection(facts.loads)
     if not used:
         return _Reflection()

@@ -2,8 +2,8 @@
 
 It is a view of `python.flow.reaching` for scripts that are cut into chunks and edited, and for one name at a
 time: the graph is that of a sketch of the code, with the statements that bind the name, their enclosing
-statements, and the jumps in there. If code may be left early otherwise, more bindings are included than can
-hold, never fewer.
+statements, and the jumps in them. If code may be left early in other ways, the result may include impossible
+bindings, but never misses a possible one.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ class Reaching:
     def within(self, statement: Statement) -> list[Binding]:
         """The module's bindings that are visible to the function that contains `statement`.
 
-        It cannot run before it is defined: what is bound anew by then is not seen any more.
+        It cannot run before its definition: earlier bindings that were replaced by then are no longer
+        visible.
         """
         top = statement.top
         held = set(self.before(top))
@@ -60,7 +61,7 @@ class Reaching:
         return self._place(binding.statement.top) < place
 
     def before(self, statement: Statement) -> list[Binding]:
-        """The bindings that may hold where `statement` is evaluated, the nearest first."""
+        """The bindings that may hold where `statement` is evaluated, nearest first."""
         found = self._sketch.bindings_before(statement)
         found.update(dict.fromkeys(each for each in self._of(statement) if _is_inline(each)))
         return [*found, *self._elsewhere]
@@ -165,7 +166,7 @@ class _Sketch:
         cfg.dissolve()
 
     def bindings_before(self, statement: Statement) -> dict[Binding, None]:
-        """The bindings that may hold at the start of a statement, the nearest first."""
+        """The bindings that may hold at the start of a statement, nearest first."""
         return self._known(self._reaching(statement), self._position(statement))
 
     def bindings_at_end(self) -> dict[Binding, None]:
@@ -249,13 +250,13 @@ def _place_of(top_index: Mapping[Statement, int], statement: Statement) -> int:
 
 
 def _copied(node: ast.AST, **changed: object) -> ast.AST:
-    """A copy of a node with some of its fields changed, as far as it has them."""
+    """A copy of a node with some of its fields changed, if it has them."""
     fields = {field: changed.get(field, getattr(node, field, None)) for field in node._fields}
     return kind_of(node)(**fields)
 
 
 def _with_jumps(facts: ChunkSyntax) -> set[Statement]:
-    """The statements of a chunk that are jumps, or contain one of their own function."""
+    """The statements of a chunk that are jumps, or contain one that leaves their own function."""
     found: set[Statement] = set()
     for statement in facts.statements:
         if isinstance(statement.node, _JUMPS):
@@ -267,16 +268,14 @@ def _with_jumps(facts: ChunkSyntax) -> set[Statement]:
 
 
 def _is_target(node: ast.stmt, binding: Binding) -> bool:
-    """Return whether a name is a target of an assignment, not one of `:=` that may not be evaluated."""
+    """Return whether a name is the target of an assignment, but not of a `:=` that may not be evaluated."""
     if not isinstance(node, ast.Assign):
         return False
     return any(binding.target is part for target in node.targets for part in ast.walk(target))
 
 
 def _is_inline(binding: Binding) -> bool:
-    """Return whether a statement may read a binding that it makes itself: by `:=`, or as one of several
-    managers.
-    """
+    """Return whether a statement may read its own binding: by `:=`, or as one of several managers."""
     node = binding.statement.node if binding.statement is not None else None
     if isinstance(node, ast.With | ast.AsyncWith) and binding.kind == "context":
         return len(node.items) > 1

@@ -1,8 +1,8 @@
 """The resolver: the abstract value of an expression, as a set that may contain Unknown.
 
-This is σ of spec.md 1: rules ask what an expression resolves to, whatever its spelling, and get
-every value that it may have.  A name may be dotted (``self.optimizer``), come in as a parameter,
-out of a call, a container or a tuple.  Nothing is imported and nothing is run.
+This is σ of spec.md 1: rules resolve an expression of any spelling, and get every possible value.  A name may
+be dotted (``self.optimizer``), a parameter, or come from a call, a container or a tuple.  Nothing is imported
+or run.
 """
 
 from __future__ import annotations
@@ -85,8 +85,8 @@ PASSING_ON = frozenset(name.rpartition(".")[2] for name in _TRANSPARENT) | {"Dis
 class Resolver:
     """The names of one script: resolves expressions to values, and answers questions about names.
 
-    Its parts ask each other what they are made with, and the whole by `LinkedNames`.  Answers are kept for
-    the script's life.  What is asked about code of another script is for that one's names to answer.
+    Its parts query each other directly, and the whole through `LinkedNames`.  Answers are kept for the
+    script's life.  Questions about code of another script go to that script's names.
     """
 
     def __init__(self, script: LinkedScript, memo: Memo | None = None) -> None:
@@ -121,7 +121,7 @@ class Resolver:
 
     @property
     def libraries(self) -> dict[str, set[str]]:
-        """The names that always mean a library that is known, in any scope of the script; and which one."""
+        """The names that always mean a known library, in any scope of the script, with that library."""
         return self._lookup.libraries
 
     @property
@@ -141,18 +141,18 @@ class Resolver:
     # Questions about code, answered with the names of its own file
 
     def _elsewhere(self, scope: Scope) -> LinkedNames | None:
-        """The names of the scope's file, if that is another one."""
+        """The names of the scope's file, if that is a different one."""
         if self._script.workspace is None:
             return None
         home = self._script.home(scope)
         return home.names if home is not self._script else None
 
     def bindings(self, at: Occurrence) -> list[Binding]:
-        """The bindings that a name or an attribute may have its value by; none for another expression."""
+        """The bindings that may give a name or an attribute its value; none for another expression."""
         return (self._elsewhere(at.scope) or self._provenance).bindings(at)
 
     def source_of(self, binding: Binding) -> Step:
-        """The occurrences that a binding has its value from."""
+        """The sources of a binding's value, as occurrences."""
         return (self._elsewhere(binding.scope) or self._provenance).source_of(binding)
 
     def elements(self, at: Occurrence, path: tuple[Slot, ...] = ()) -> Step:
@@ -249,8 +249,8 @@ class Resolver:
         return frozenset({Literal(node.value)}) if isinstance(node, ast.Constant) else NOTHING
 
     def _plain_call(self, node: ast.Call) -> Values:
-        """The values of a call of a library's function or class, ``Dense(10)``, or of a method of its
-        result.
+        """The values of a call of a library's function or class, ``Dense(10)``, or of a method of
+        its result.
         """
         called = node.func
         if isinstance(called, ast.Call):

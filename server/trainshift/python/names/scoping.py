@@ -34,7 +34,7 @@ def owner_of(name: str, scope: Scope) -> Scope | None:
 
 
 def name_uses(function: FunctionNode, scope: Scope) -> Iterator[NameUse]:
-    """The names in the body of a function whose scope is `scope`, those in functions inside it included.
+    """The names in the body of the function with the scope `scope`, including those in inner functions.
 
     Annotations are left out.
     """

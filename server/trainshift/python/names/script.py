@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class HasScript(Protocol):
-    """Anything that analyses one script."""
+    """An object that analyses one script."""
 
     script: Script
 
@@ -94,23 +94,25 @@ class Script:
 
     @property
     def identifiers(self) -> frozenset[str]:
-        """Every identifier of the script, attributes included; a fresh name must avoid them."""
+        """Every identifier of the script, including attributes; a fresh name must avoid them."""
         return self.code.identifiers
 
     def fresh(self, base: str, ours: Iterable[str] = (), taken: Iterable[str] = ()) -> str:
-        """`base`, or `base_2`, ...: the first that is not `taken`, nor the script's but as one of `ours`."""
+        """`base`, or `base_2`, ...: the first that is not `taken`, and not used by the script except as one
+        of `ours`.
+        """
         taken = self.identifiers.difference(ours).union(taken)
         return fresh_name(base, taken, first=2)
 
     def first_free(self, *names: str, ours: Iterable[str] = (), taken: Iterable[str] = ()) -> str:
-        """The first of some names that is free, as `fresh` has it; else the first one with a number."""
+        """The first of some names that is free in the sense of `fresh`; else the first one with a number."""
         fresh = [self.fresh(name, ours, taken) for name in names]
         return next((each for each, name in zip(fresh, names, strict=True) if each == name), fresh[0])
 
     def siblings(self, statement: Statement) -> tuple[list[Statement], int]:
         """The whole block around the statement, and the statement's index in it.
 
-        A statement's own `block` ends with its chunk, which for the module is not the whole.
+        A statement's own `block` ends with its chunk, which is only a part of the module.
         """
         if statement.parent is None:
             home = self.home(statement.scope)
@@ -150,9 +152,10 @@ class Script:
         }
 
     def sites_calling(self, last_names: Collection[str]) -> list[Site]:
-        """The calls that may be of something of a library with one of these last names, in text order.
+        """The calls that may be of a library's member with one of these last names, in text order.
 
-        That is told by spelling: a call of another name is none, unless a linked script binds that name.
+        Only the spelling decides: a call of another name does not count, unless a linked script binds that
+        name.
         """
         own = self._bound_names
         return [
@@ -166,8 +169,8 @@ class Script:
     def may_be_callable(self, node: ast.expr) -> bool:
         """Return whether an unnamed callee may be a function of a library, or of the script.
 
-        ``Dense(8)(x)`` calls an object: only what passes its argument on, and what the script defines, may
-        give anything else.
+        ``Dense(8)(x)`` calls an object: only functions that return their argument, and those of the script,
+        may return anything else.
         """
         name = last_name(node.func) if isinstance(node, ast.Call) else ""
         return not name or name in PASSING_ON or name in self._bound_names
@@ -179,12 +182,12 @@ class Script:
 
     @cached_property
     def _bound_names(self) -> frozenset[str]:
-        """The names that the script, or a script linked to it, binds."""
+        """The names that the script, or a linked script, binds."""
         scripts = [self] if self.workspace is None else [self, *self.workspace.reachable]
         return frozenset().union(*(script.code.bound_names for script in scripts))
 
     def site_of(self, call: ast.Call) -> Site:
-        """The site of a call node of this script, or of one that it is linked to."""
+        """The site of a call node of this script, or of a linked one."""
         site = self.code.sites_by_node.get(call)
         if site is None and self.workspace is not None:
             found = (script.code.sites_by_node.get(call) for script in self.workspace.scripts)
@@ -216,15 +219,15 @@ class Script:
 
     @property
     def scripts(self) -> tuple[Script, ...]:
-        """The scripts of the files, the started one first."""
+        """The scripts of the files, the start file's first."""
         return (self,)
 
     def at(self, offset: int) -> tuple[Script, int]:
-        """The script of the file that an offset lies in, and the offset in that file."""
+        """The script of the file at an offset, and the offset in that file."""
         return self, offset
 
     def line_at(self, offset: int) -> int:
-        """The 1-based line that an offset lies in, in its file."""
+        """The 1-based line of an offset, in its file."""
         script, start = self.at(offset)
         return script.source.line_of(start) + 1
 
@@ -238,7 +241,7 @@ class Script:
 
     @property
     def linked(self) -> list[Script]:
-        """Itself, and every script of the program that it is read for."""
+        """Itself, and every script of the program for which it is read."""
         return [self] if self.workspace is None else self.workspace.reachable
 
     def run_by_import(self, binding: Binding) -> Iterator[Script]:
@@ -270,7 +273,7 @@ class Script:
         yield from self.code.items.get(name, ())
 
     def text_of(self, scope: Scope) -> Script:
-        """The script for whose text a scope's spans are: its own file, or the joined text of all."""
+        """The script whose text contains a scope's spans: its own file, or the joined text of all."""
         return self.home(scope)
 
     def span(self, node: ast.AST, within: ChunkSyntax | Scope | Statement | Site) -> Span:
@@ -303,7 +306,7 @@ class Script:
 
 
 def read_script(text: str, cache: ChunkCache | None = None) -> Script | ParseFailure:
-    """Read a script; `text` is without byte order mark.  Broken syntax is a value, not an error."""
+    """Read a script; `text` has no byte order mark.  A syntax error is a result, not an exception."""
     chunks = parse(text, cache)
     if isinstance(chunks, ParseFailure):
         return chunks

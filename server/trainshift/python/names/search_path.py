@@ -1,4 +1,6 @@
-"""Search path: the directories that a script puts on `sys.path`, where Python then looks for its imports."""
+"""Search path: the directories that a script adds to `sys.path`, where Python then searches for its
+imports.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +22,9 @@ _CONSTANTS = {"os.pardir": "..", "os.curdir": ".", "os.sep": "/", "os.path.sep":
 
 
 class Added(NamedTuple):
-    """A directory on the search path, absolute or relative to where Python is started.
+    """A directory on the search path, absolute or relative to the working directory of Python.
 
-    It is put at place `at`, where Python has the directory of the script at 0 itself; None is the end.
+    It is inserted at index `at`, where index 0 has the directory of the script by default; None is the end.
     """
 
     directory: str
@@ -32,7 +34,7 @@ class Added(NamedTuple):
 def search_path(code: Code, path: str) -> list[Added]:
     """Return the directories that the code of the module at `path` adds, in its order.
 
-    Those that its text does not tell, and what its functions add, are left out.
+    Unknown directories, and those that its functions add, are left out.
     """
     reader = _Reader(code, path)
     return [*reader.added()] if reader.knows_sys else []

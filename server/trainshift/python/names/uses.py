@@ -19,7 +19,7 @@ REFLECTION = frozenset({"globals", "locals", "vars", "eval", "exec", "__all__"})
 class NameUse:
     """A read of a name, in `scope` and `statement`.
 
-    `string` is the f-string that it stands in, where positions cannot be trusted before Python 3.12.
+    `string` is the f-string that contains it, in which positions are unreliable before Python 3.12.
     """
 
     node: ast.Name
@@ -29,7 +29,7 @@ class NameUse:
 
 
 class NameUses:
-    """The readings of one script."""
+    """The reads in one script."""
 
     def __init__(self, program: HasScript) -> None:
         self._script = program.script
@@ -52,7 +52,7 @@ class NameUses:
 
     @cached_property
     def quoted_words(self) -> set[str]:
-        """Every word in an annotation that is written as a string."""
+        """Every word in an annotation that is a string."""
         return {
             word
             for statement in self._script.statements
@@ -63,8 +63,8 @@ class NameUses:
         }
 
     def can_be_renamed(self, name: str) -> bool:
-        """Return whether the name is read and bound by the script's own code only, and in its own scope
-        only.
+        """Return whether the name is read and bound only by the script's own code, and only in its
+        own scope.
         """
         script = self._script
         if name in self.quoted_words or not script.identifiers.isdisjoint(REFLECTION):
@@ -85,7 +85,7 @@ def readings_in(statement: Statement) -> Iterator[NameUse]:
 def parts_of(statement: Statement) -> Iterator[tuple[ast.AST, Scope, ast.JoinedStr | None]]:
     """Yield every node of a statement itself, with its scope and the f-string around it.
 
-    What stands in the blocks of a compound statement belongs to the statements there.
+    The blocks of a compound statement belong to the statements in them.
     """
     scope_of = statement.scope.facts.scope_of
     waiting: list[tuple[ast.AST, Scope, ast.JoinedStr | None]] = [(statement.node, statement.scope, None)]

@@ -42,7 +42,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A function or lambda of the script; `owner` is the object it is bound to, if any."""
+    """A function or lambda of the script; `owner` is the object that it is bound to, if any."""
 
     scope: Scope
     owner: UserInstance | None = None
@@ -57,7 +57,7 @@ class Class:
 
 @dataclass(frozen=True, slots=True)
 class UserInstance:
-    """An object of a class of the script; `node` is the call that made it, None for ``self``."""
+    """An object of a class of the script; `node` is the call that created it, None for ``self``."""
 
     scope: Scope
     node: ast.Call | None
@@ -65,7 +65,7 @@ class UserInstance:
 
 @dataclass(frozen=True, slots=True)
 class Display:
-    """A list, tuple, set, dict or comprehension written out in the script."""
+    """A literal list, tuple, set, dict or comprehension in the script."""
 
     node: ast.expr
     scope: Scope

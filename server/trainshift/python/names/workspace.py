@@ -1,9 +1,9 @@
 """The workspace: the scripts linked to one script by imports, found and read on demand.
 
-Modules are looked for as Python would find them if the script were run from its own directory or
-from one above it, up to the workspace's root: relative imports, packages with and without an
-``__init__.py``, ``src/`` layouts, what the script puts on `sys.path`, the PYTHONPATH of a `.env`; what is
-found nowhere there, beside the file that imports it.  One that is not found is unknown; cycles do no harm.
+Modules are searched like Python would if the script were run from its own directory or from one above it, up
+to the workspace's root: relative imports, packages with and without an ``__init__.py``, ``src/`` layouts, the
+script's additions to `sys.path`, the PYTHONPATH of a `.env`, and finally beside the importing file.  A module
+that is not found is unknown; cycles are harmless.
 """
 
 from __future__ import annotations
@@ -55,11 +55,11 @@ class Files(Protocol):
         """The directories in the PYTHONPATH of the `.env` in or above `directory`."""
 
     def once(self, question: Hashable, find: Callable[[], T]) -> T:
-        """Return the result of `find`, kept for all who ask the same `question` about the same files."""
+        """Return the result of `find`, cached for each `question` about the same files."""
 
 
 class _Rewritten:
-    """Files of which some have a different text."""
+    """Files, some with a different text."""
 
     def __init__(self, files: Files, codes: Mapping[str, Code]) -> None:
         self._codes = codes
@@ -89,7 +89,7 @@ class Workspace:
         self._add(path, self.root)
 
     def rewritten(self, codes: Mapping[str, Code]) -> Workspace:
-        """The workspace as it would be if the files at some paths, the root's among them, read so."""
+        """The workspace as if the files at some paths, including the root, had these texts."""
         path = self.root.path
         return Workspace(_Rewritten(self._files, codes), path, codes[path], self._most)
 
@@ -105,7 +105,7 @@ class Workspace:
 
     @cached_property
     def reachable(self) -> list[Script]:
-        """The root, and every script that is imported from it, directly or not, nearest first."""
+        """The root, and every script that it imports, directly or indirectly, nearest first."""
         found = [self.root]
         for script in found:
             for path in self.imported_by(script):
@@ -116,12 +116,12 @@ class Workspace:
 
     @cached_property
     def root_is_imported(self) -> bool:
-        """Return whether a script that the root imports, directly or not, imports the root."""
+        """Return whether a script that the root imports, directly or indirectly, imports the root."""
         others = (script for script in self.reachable if script is not self.root)
         return any(self.root.path in self.imported_by(script) for script in others)
 
     def imported_by(self, script: Script) -> Iterator[str]:
-        """The files that a script imports from, a name that is a module of a package included."""
+        """The files that a script imports from, including a name that is a module of a package."""
         for binding in script.imports:
             yield from self.run_by_import(script, binding)
 
@@ -155,7 +155,7 @@ class Workspace:
 
     @cached_property
     def root_may_be_imported(self) -> bool:
-        """Return whether another file may import names from the root, so that none of them may go."""
+        """Return whether another file may import names from the root, so that none of them may be removed."""
         return self._files.may_be_imported(self.root.path)
 
     def home(self, scope: Scope) -> Script:
@@ -163,7 +163,7 @@ class Workspace:
         return self._homes[id(scope.facts)]
 
     def locate(self, script: LinkedScript, full_name: str) -> tuple[str, tuple[str, ...]]:
-        """The file (or directory) that a dotted name of an import leads to, and the names left over.
+        """The file (or directory) to which a dotted name of an import leads, and the remaining names.
 
         An empty path if the module is not in the workspace.  Leading dots are relative to the script.
         """
@@ -171,7 +171,7 @@ class Workspace:
         return (trail[-1], names) if trail else ("", ())
 
     def _trail(self, script: LinkedScript, full_name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The packages and the module that a dotted name leads through, and the names left over."""
+        """The packages and the module that a dotted name leads through, and the remaining names."""
         key = (posixpath.dirname(script.path), full_name)
         if key not in self._modules:
             find = partial(self._find, *key)
@@ -228,7 +228,7 @@ class Workspace:
     def _first_places(self) -> tuple[str, ...]:
         """The directories that Python searches first for any import: the root's, its parent, and `sys.path`.
 
-        A root that has relative imports is run as a module, for which Python does not look beside it.
+        A root with relative imports is run as a module, and then Python does not search beside it.
         """
         own, *above = places = [*self._places(posixpath.dirname(self.root.path))]
         is_module = any(binding.full_name.startswith(".") for binding in self.root.imports)

@@ -1,5 +1,6 @@
-"""Desugars calls to statements of their own: callbacks that only mutate (`lambda v: log.append(v)`, or
-`log.append` itself), copies of dicts with other keys, and defaults of lambdas that are variables."""
+"""Desugar calls to statements of their own: callbacks that only mutate (`lambda v: log.append(v)`, or
+`log.append` itself), copies of dicts with other keys, and defaults of lambdas that are variables.
+"""
 
 from __future__ import annotations
 
@@ -28,8 +29,8 @@ def desugar_calls(
 ) -> ast.FunctionDef:
     """Return a function in which such calls are statements of their own; the same function if it has none.
 
-    `dotted` returns the full name of an expression's value if it belongs to a library, `is_pure` says by such
-    a name that a call mutates nothing, and `taken` are names in use.
+    `dotted` returns the full name of an expression's value if it belongs to a library, `is_pure` returns for
+    such a name whether a call mutates nothing, and `taken` are names in use.
     """
     made = _Acting(function, dotted, is_pure)
     nodes = terms.walk(function)
@@ -95,7 +96,9 @@ class _Acting(ast.NodeTransformer):
         return False
 
     def is_method(self, node: ast.AST) -> bool:
-        """Return whether a list's adding method is used as a value, of a variable that is bound once."""
+        """Return whether a list method that adds elements is used as the value of a variable that is bound
+        once.
+        """
         match node:
             case ast.Attribute(ast.Name(name), "append" | "extend"):
                 value = id(node) not in self.called and name not in self.rebound
@@ -151,7 +154,7 @@ class _Acting(ast.NodeTransformer):
         return self.generic_visit(node)
 
     def _function(self, base: str, arguments: ast.arguments, line: ast.Return) -> ast.expr:
-        """The name of a function of one line."""
+        """The name of a one-line function."""
         name = self._fresh(base)
         made = ast.FunctionDef(name, arguments, [line], [])
         self.generic_visit(terms.inline(made))
@@ -159,7 +162,7 @@ class _Acting(ast.NodeTransformer):
         return terms.name(name)
 
     def _defaults(self, function: ast.Lambda, node: ast.Assign) -> list[ast.stmt]:
-        """The defaults of a lambda as variables of their own, which its body reads."""
+        """The defaults of a lambda as separate variables, which its body reads."""
         arguments = function.args
         places = [*arguments.posonlyargs, *arguments.args]
         params = places[len(places) - len(arguments.defaults) :]

@@ -1,9 +1,9 @@
-"""Breaks one logical line that is too long, as black breaks it.
+"""Break one logical line that is too long, like black.
 
-The spaces between tokens of one row stay what they are; only rows are joined and broken.  A row is broken at
-its last bracket.  If what is inside is too long for a row of its own, it is broken at its commas, one element
-a row with a trailing comma, else at its operators of lowest precedence.  Values, tests and conditional
-expressions get parentheses where these let them break.
+The spaces between tokens of one row are unchanged; only rows are joined and broken.  A row is broken at its
+last bracket.  If what is inside is too long for a row of its own, it is broken at its commas, one element a
+row with a trailing comma, else at its operators of lowest precedence.  Values, tests and conditional
+expressions get parentheses if these let them break.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class _CannotSplit(Exception):
 class _Leaf:
     """A token with the space before it, the comments after it, and the bracket around it.
 
-    One without text is a parenthesis that nobody sees until a line is broken there.
+    One without text is a parenthesis that is invisible until a line is broken there.
     """
 
     text: str
@@ -71,7 +71,7 @@ class _Leaf:
 
 @dataclass(eq=False, slots=True)
 class _Line:
-    """Leaves that are to become one row, `depth` units to the right of the statement."""
+    """Leaves that are to become one row, indented by `depth` units relative to the statement."""
 
     leaves: list[_Leaf]
     depth: int = 0
@@ -94,7 +94,7 @@ class _Line:
         return any("\n" in each.text for each in self.leaves)
 
     def depths(self) -> Iterator[tuple[_Leaf, int]]:
-        """The leaves, each with how many brackets of this line are open around it."""
+        """The leaves, each with the number of open brackets of this line around it."""
         depth = 0
         for leaf in self.leaves:
             depth -= leaf.closes
@@ -140,7 +140,7 @@ class _Split:
 
 @dataclass(frozen=True, slots=True)
 class _Breaker:
-    """Breaks lines of one statement, whose first row begins behind `indent`."""
+    """Breaks the lines of one statement, whose first row is indented by `indent`."""
 
     indent: int
     unit: int
@@ -230,7 +230,7 @@ class _Breaker:
         return self._halves(self._last_brackets(line, frozenset()), line, frozenset(), forced)
 
     def _omissions(self, line: _Line) -> Iterator[frozenset[int]]:
-        """Trailers at the end of a line that may stay on its last row, fewer first."""
+        """Yield the trailers at the end of a line that may stay on its last row, fewest first."""
         omitted: set[int] = set()
         if not line.has_magic_comma:
             yield frozenset()
@@ -285,7 +285,7 @@ class _Breaker:
 
     @staticmethod
     def _explodes(body: _Line, opening: _Leaf) -> bool:
-        """Return whether the text between brackets is broken at its commas in any case."""
+        """Return whether the text between brackets is always broken at its commas."""
         found = body.delimiters
         trailing = found.pop(len(body.leaves) - 1, 0)
         return bool(found) and max(found.values()) == _COMMA and (bool(trailing) or not opening.is_trailer)
@@ -318,7 +318,7 @@ class _Breaker:
         return [each for each in (head, body, tail) if each.leaves]
 
     def _can_omit(self, split: _Split) -> bool:
-        """Return whether a line needs no parentheses around a value, since it can be broken inside of it."""
+        """Return whether a line needs no parentheses around a value, because it can be broken inside it."""
         line = split.body
         found = line.delimiters
         if not found:
@@ -356,7 +356,7 @@ class _Breaker:
         return False
 
     def _is_preferred(self, other: _Split, split: _Split) -> bool:
-        """Return whether a break inside of a value is preferred to parentheses around it."""
+        """Return whether a break inside a value is preferred to parentheses around it."""
         if not (len(split.head.leaves) >= 2 and split.head.leaves[-2].text == "="):
             return True
         if not any(each.opens or each.closes for each in split.head.leaves[:-1]):
@@ -459,7 +459,7 @@ def relaid(
     """The rows of one logical line, the first without its indentation; None if it cannot be parsed.
 
     `code` is a simple statement, the header of a compound one with its colon, or, with `in_brackets`, a row
-    of whole elements between brackets; with the comment behind it.
+    of whole elements between brackets; with the comment after it.
     """
     leaves = _leaves(code)
     if not leaves or not (in_brackets or _is_whole(leaves)):
@@ -494,7 +494,7 @@ def _is_header(leaves: list[_Leaf]) -> bool:
 
 
 def _is_whole(leaves: list[_Leaf]) -> bool:
-    """Return whether leaves are one statement of those that are broken, or the header of one, without its
+    """Return whether leaves are one complete statement of a breakable kind, or the header of one, without its
     block.
     """
     first = leaves[0]
@@ -584,7 +584,7 @@ def _space(leaves: list[_Leaf], leaf: _Leaf) -> str:
 
 
 def _with_unseen(leaves: list[_Leaf]) -> list[_Leaf]:
-    """The leaves with unseen parentheses around the value or the test of a statement."""
+    """The leaves with invisible parentheses around the value or the test of a statement."""
     first = leaves[0]
     start = end = 0
     depth = 0
@@ -668,7 +668,7 @@ def _mark(leaves: list[_Leaf], in_brackets: bool) -> None:
 
 
 def _priority(leaves: list[_Leaf], place: int, leaf: _Leaf, before: _Leaf, comprehends: bool) -> int:
-    """The priority of a break before a leaf, or 0; `comprehends` says that its brackets contain a `for`."""
+    """The priority of a break before a leaf, or 0; with `comprehends`, its brackets contain a `for`."""
     text = leaf.text
     if leaf.kind == "string":
         return _STRING if before.kind == "string" else 0
@@ -710,7 +710,9 @@ def _is_of_for(leaves: list[_Leaf], place: int) -> bool:
 
 
 def _forget_needless(leaves: list[_Leaf]) -> None:
-    """Leave out parentheses that a break has put on rows of their own, and that a new one may not need."""
+    """Remove parentheses that an earlier break has put on rows of their own, and that a new one may
+    not need.
+    """
     for place, leaf in enumerate(leaves[:-1]):
         closing, inner = leaf.pair, leaves[place + 1]
         if leaf.text != "(" or leaf.is_trailer or closing is None or not place:
@@ -732,7 +734,7 @@ def _forget_needless(leaves: list[_Leaf]) -> None:
 
 
 def _enclose_conditionals(leaves: list[_Leaf], in_brackets: bool) -> None:
-    """Put unseen parentheses around each conditional expression between brackets that has none."""
+    """Put invisible parentheses around each bracketed conditional expression that has none."""
     place = 0
     while place < len(leaves):
         if leaves[place].text == "else" and leaves[place].kind == "word":

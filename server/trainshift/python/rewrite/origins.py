@@ -12,9 +12,9 @@ class Origin:
     """The origin of a statement.
 
     Comments above the line `above` go above it, and the one beside the statement `beside` goes beside it.
-    `is_verbatim` tells that its text is that of the file, `is_inline` that it has no line of its own there,
-    and `is_expanded` that it is what an expansion made.  It `begins_adjoint` where the adjoint pass begins.
-    `bound` keeps the names that it binds.
+    With `is_verbatim`, its text is that of the file; with `is_inline`, it has no line of its own there; with
+    `is_expanded`, an expansion created it.  It `begins_adjoint` if the adjoint pass begins there. `bound`
+    caches the names that it binds.
     """
 
     above: int | None = None

@@ -16,7 +16,7 @@ from trainshift.python.syntax.chunk_syntax import Scope, imported_names
 class Renaming:
     """New names for the variables in a function, whose scope is `scope`.
 
-    `uses` are the names in it, `scopes` its scopes and those inside of it, each before those inside it.
+    `uses` are the names in it, `scopes` its scope and the inner scopes, outer ones first.
     """
 
     def __init__(self, function: ast.FunctionDef, scope: Scope) -> None:
@@ -28,12 +28,11 @@ class Renaming:
         self._renamed: dict[Scope, Mapping[str, str]] = {}
 
     def replace(self, node: ast.Name, new: str) -> None:
-        """Put another name in the place of one."""
+        """Replace one name by another."""
         self._new[id(node)] = new
 
     def rename(self, scope: Scope, names: Mapping[str, str]) -> None:
-        """Rename variables of a scope wherever they are bound or read; `names` are the new names by the
-        old."""
+        """Rename variables of a scope wherever they are bound or read; `names` maps old names to new ones."""
         for use in self.uses:
             if use.owner is scope and use.node.id in names:
                 self._new[id(use.node)] = names[use.node.id]
@@ -87,7 +86,7 @@ def _named(node: ast.AST, new: str) -> None:
 
 
 def _as_written(function: ast.FunctionDef, changed: Iterable[int]) -> None:
-    """Notes which statements are not as they are in the text any more."""
+    """Records which statements differ from the text."""
     changed = set(changed)
 
     def visit(statement: ast.stmt) -> bool:
@@ -106,7 +105,7 @@ def _as_written(function: ast.FunctionDef, changed: Iterable[int]) -> None:
 
 
 def scopes_around(scope: Scope | None) -> list[Scope]:
-    """A scope, and those around it."""
+    """A scope, and the enclosing ones."""
     found = []
     while scope is not None:
         found.append(scope)

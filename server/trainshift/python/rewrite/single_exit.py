@@ -1,6 +1,6 @@
 """Single-exit form: early `return`, `break` and `continue` become flags that guard the later code.
 
-`SingleExit` is the rewrite, whatever statements are.  `PythonSingleExit` is the one for functions of Python.
+`SingleExit` is the rewrite for any type of statements.  `PythonSingleExit` is the one for Python functions.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ S = TypeVar("S")
 
 @dataclass(frozen=True, slots=True)
 class Leave(Generic[S]):
-    """The code that takes the place of exits of one kind.
+    """The code that replaces exits of one kind.
 
-    `at` makes it from an exit; `again` makes it where the flag with a name tells that an exit was reached.
-    `flag` is the flag that both set, if further code asks for one.
+    `at` creates it from an exit; `again` creates it where a named flag shows that an exit was reached. `flag`
+    is the flag that both set, if further code needs one.
     """
 
     at: Callable[[S], list[S]]
@@ -34,12 +34,12 @@ class Leave(Generic[S]):
 class SingleExit(Generic[S]):
     """Rewrite blocks of statements of type `S` so that no exit skips later code.
 
-    Kinds of exits are words such as "return" or "break".  Subclasses say what statements are, what becomes of
-    loops, and how flags are set and tested.
+    Kinds of exits are words such as "return" or "break".  Subclasses define the type of statements, the
+    rewrite of loops, and the code that sets and tests flags.
     """
 
     nests = True
-    """Whether what follows a conditional moves into its branch, if only one of them goes on."""
+    """True if the code after a conditional moves into its branch when only one branch continues."""
 
     def block(self, statements: Sequence[S], leave: Mapping[str, Leave[S]]) -> list[S]:
         """Return a block in which `leave` replaces the exits, and the code that they skipped is guarded."""
@@ -106,7 +106,7 @@ class SingleExit(Generic[S]):
         return False
 
     def kind(self, node: S) -> str:
-        """Return the kind of exit that a statement is, or an empty text."""
+        """The kind of exit of a statement, or an empty text."""
         raise NotImplementedError
 
     def exits(self, block: Sequence[S]) -> Set[str]:
@@ -148,8 +148,8 @@ class SingleExit(Generic[S]):
     def guarded(
         self, node: S, flags: Mapping[str, str], rest: Sequence[S], leave: Mapping[str, Leave[S]]
     ) -> list[S]:
-        """Return the code after a statement, guarded so that it runs if none of the statement's flags is
-        set.
+        """Return the code after a statement, guarded so that it runs if none of the statement's
+        flags is set.
         """
         raise NotImplementedError
 
@@ -263,7 +263,7 @@ class PythonSingleExit(SingleExit[ast.stmt]):
         return self.fresh(_FLAGS[kind])
 
     def flagging(self, kind: str, name: str, then: Callable[[], ast.stmt] | None = None) -> Leave[ast.stmt]:
-        """Return the replacement for exits of a kind that sets a flag and then does one thing more."""
+        """Return the replacement for exits of a kind that sets a flag and then does one more thing."""
 
         def at(node: ast.stmt) -> list[ast.stmt]:
             return [*(self._finish(node) if kind == "return" else ()), *again("")]

@@ -86,7 +86,9 @@ def _copied(value: object, names: Mapping[str, ast.expr]) -> object:
 
 
 def walk(node: ast.AST) -> list[ast.AST]:
-    """The nodes of `ast.walk`, in its order, without contexts and operators, which are two in five."""
+    """The nodes of `ast.walk`, in its order, without contexts and operators, which are two fifths of all
+    nodes.
+    """
     found = [node]
     for each in found:
         for field in _INSIDE[each.__class__]:
@@ -116,7 +118,7 @@ def children(node: ast.AST) -> list[ast.AST]:
 
 
 def own_nodes(statements: Iterable[ast.AST]) -> Iterator[ast.AST]:
-    """All nodes of some code without those of functions in it."""
+    """All nodes of some code, without those of inner functions."""
     waiting = list(statements)
     while waiting:
         node = waiting.pop()
@@ -157,7 +159,7 @@ def names_read(node: ast.AST) -> set[str]:
 
 
 def names_bound(nodes: Iterable[ast.AST]) -> set[str]:
-    """All names that statements or targets assign, not looking into functions and comprehensions."""
+    """All names that statements or targets assign, without functions and comprehensions."""
     found: set[str] = set()
     waiting = list(nodes)
     while waiting:
@@ -218,7 +220,7 @@ _OPPOSITE: Mapping[type[ast.AST], type[ast.cmpop]] = {
 
 
 def opposite(test: ast.expr) -> ast.expr:
-    """The opposite of a condition, as one would write it."""
+    """The opposite of a condition, in natural notation."""
     match test:
         case ast.UnaryOp(ast.Not(), operand):
             return operand
@@ -237,7 +239,7 @@ def same(one: ast.expr, other: ast.expr) -> bool:
 
 
 def entries(node: ast.expr) -> list[tuple[ast.expr, ast.expr]] | None:
-    """The keys and values of a dict that an expression writes down: `{"a": x}` or `dict(a=x)`."""
+    """The keys and values of a literal dict expression: `{"a": x}` or `dict(a=x)`."""
     match node:
         case ast.Dict(keys, values):
             return [(key, value) for key, value in zip(keys, values, strict=True) if key is not None]
@@ -312,7 +314,7 @@ def simplified(node: ast.expr) -> ast.expr:
 
 @cache
 def parsed(text: str) -> ast.expr:
-    """The expression of a text, which is one for all: it is not to be changed."""
+    """The expression of a text; it is shared, and must not be mutated."""
     return ast.parse(text, mode="eval").body
 
 
@@ -337,7 +339,7 @@ def assign(target: str | ast.expr, value: ast.expr) -> ast.Assign:
 
 
 def added(target: str | ast.expr, value: ast.expr, sign: bool = True) -> ast.stmt:
-    """`target += value`, or `-=` where the value has a sign."""
+    """`target += value`, or `-=` if the value has a sign."""
     place = stored(name(target) if isinstance(target, str) else target)
     if sign and is_negative(value):
         return ast.AugAssign(place, ast.Sub(), negated(value))  # type: ignore[arg-type]
@@ -373,7 +375,7 @@ def with_value(node: ast.stmt, value: ast.expr) -> ast.stmt:
 
 
 def with_blocks(node: ast.If | ast.For | ast.While, body: list[ast.stmt], orelse: list[ast.stmt]) -> ast.stmt:
-    """A copy of a statement with other blocks; the same statement if the blocks are its own."""
+    """A copy of a statement with other blocks; the same statement if the blocks are unchanged."""
     if same_block(body, node.body) and same_block(orelse, node.orelse):
         return node
     made: ast.stmt
@@ -385,7 +387,7 @@ def with_blocks(node: ast.If | ast.For | ast.While, body: list[ast.stmt], orelse
 
 
 def statement(text: str, **values: ast.expr) -> ast.stmt:
-    """A statement written out, names replaced."""
+    """A statement of its own, with names replaced."""
     node = ast.parse(text).body[0]
     for parent in walk(node):
         for field, old in ast.iter_fields(parent):
@@ -401,7 +403,7 @@ def statement(text: str, **values: ast.expr) -> ast.stmt:
 
 
 def rebuilt(expr: ast.expr, new: dict[int, ast.expr]) -> ast.expr:
-    """An expression with parts replaced; itself, if none is."""
+    """An expression with parts replaced; itself if none is."""
     if id(expr) in new:
         return new[id(expr)]
     if not new:

@@ -39,7 +39,8 @@ Comments: TypeAlias = "Mapping[int, Comment]"
 def read_comments(text: str) -> Iterator[Comment]:
     """Yield the comments of a text as Python's tokenizer sees them, in order.
 
-    Raises `SyntaxError` or `tokenize.TokenError` where the text is no Python, behind the comments before.
+    Raises `SyntaxError` or `tokenize.TokenError` if the text is not valid Python, after the comments before
+    the error.
     """
     if "#" not in text:
         return
@@ -50,7 +51,7 @@ def read_comments(text: str) -> Iterator[Comment]:
 
 
 def comments_by_line(text: str) -> Comments:
-    """The comments of a text that is Python, by their lines."""
+    """The comments of a valid Python text, by line."""
     if "#" not in text:
         return {}
     text = _NEWLINE.sub("\n", text.removeprefix("\ufeff"))

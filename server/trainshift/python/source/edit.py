@@ -1,7 +1,7 @@
 """Edits, changes and their merge: the rules of disjointness and atomicity live here only.
 
-Every edit is a span of the one baseline text and what replaces it, so a change to one statement
-and the change to a whole file are made of the same objects.
+Every edit is a span of the one baseline text and its replacement, so a change to one statement and the change
+to a whole file consist of the same objects.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from trainshift.python.source.source import Span
 class Side(IntEnum):
     """The neighbour that an insertion belongs to, which decides the order of insertions at one offset.
 
-    Text inside a line comes first, which may be the end of a statement; then lines that follow the statement,
-    those of deeper blocks before those of outer ones; then lines that precede one.
+    Text inside a line, which may be the end of a statement, comes first; then lines that follow the
+    statement, those of deeper blocks before those of outer ones; then lines that precede one.
     """
 
     WITHIN = 0
@@ -62,12 +62,11 @@ class Suits(Enum):
 class Change:
     """One rule applied to one statement: kept or dropped as a whole.
 
-    `target` is the statement's span.  `requires` are the edits that this change shares with
-    others (the Horovod import, a flag, a line split); equal ones collapse in a merge.
-    `doubts` say what was assumed because the script does not show it; `decisions` what the rule
-    decided that its user may want otherwise.  `optional` tells that all others are right without it.
-    `suits` says which programs that run the statement are none the worse for it.
-    `former` is the statement's span in the text that a person has, where the rules read another one.
+    `target` is the statement's span.  `requires` are the edits that this change shares with others (the
+    Horovod import, a flag, a line split); equal ones collapse in a merge. `doubts` are assumptions that the
+    script does not confirm; `decisions` are choices that the user may want to change.  With `optional`, all
+    other changes are valid without it. `suits` are the programs running the statement to which the change
+    does no harm. `former` is the statement's span in the user's text, if the rules read another one.
     """
 
     rule: str
@@ -86,8 +85,8 @@ class Change:
 class Withheld:
     """A change that was not made.
 
-    `essential` tells that without it the ranks would diverge, so that nothing else in the
-    file may be rewritten either.
+    With `essential`, the ranks would diverge without it, so that nothing else in the file may be rewritten
+    either.
     """
 
     rule: str
@@ -100,7 +99,7 @@ class Withheld:
 class Remark:
     """Code that a rule leaves alone on purpose, with the consequence.
 
-    `is_doubt` tells that the ranks may diverge or wait for each other by it.
+    With `is_doubt`, the ranks may diverge or wait for each other because of it.
     """
 
     rule: str
@@ -162,7 +161,7 @@ def _place(placed: list[Edit], edits: Sequence[Edit]) -> bool:
 def composed(first: Sequence[Edit], second: Sequence[Edit], size: int) -> tuple[Edit, ...]:
     """One list of edits with the effect of two, one after the other, on a text of `size` code points.
 
-    Both are disjoint and in text order.  What the second list leaves alone stays the edit that it was.
+    Both are disjoint and in text order.  Edits that the second list does not touch are unchanged.
     """
     done: list[Edit] = []
     group: list[Edit | str] = []

@@ -1,7 +1,7 @@
 """The map between the offsets of a text and those of the text after edits, in both directions.
 
-What is known of the text after some edits (the spans and edits of a second step) is said of the text before
-them, so that both steps are edits of one baseline.
+Spans and edits of the text after some edits are mapped to the text before them, so that both steps are edits
+of one baseline.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class OffsetMap:
         """Map an edit of the second text to edits of the first; None if it replaces text that the first step
         wrote.
 
-        What the first step takes out is left to it.
+        Deletions of the first step are not included.
         """
         span = self.back(Span(edit.start, edit.end))
         inner = [

@@ -1,4 +1,4 @@
-"""The exact text of a script, and where its lines begin and end.
+"""The exact text of a script, and the bounds of its lines.
 
 All offsets in the core are 0-based code points into `Source.text`, which never holds a byte
 order mark.  Lines end at ``\\n``, ``\\r\\n`` and ``\\r`` only, as they do for Python's tokenizer
@@ -21,7 +21,7 @@ _NEWLINE = re.compile(r"\r\n|\n|\r")
 
 
 def one_line(text: str) -> str:
-    """The text with every stretch of white space as one space, as messages show it."""
+    """The text with all white space reduced to single spaces, as messages show it."""
     return " ".join(text.split())
 
 
@@ -40,7 +40,7 @@ class Source:
         self.text = text
 
     def edited(self, span: Span, text: str) -> Source:
-        """The source with `text` in place of a stretch, its lines computed from these."""
+        """The source with a span replaced by `text`, with lines computed from the old ones."""
         new = Source(self.text[: span.start] + text + self.text[span.end :])
         if "\r" in self.text or "\r" in text:  # One line ending may have become two, or the other way round.
             return new

@@ -14,10 +14,10 @@ T = TypeVar("T")
 class BoundCall:
     """The arguments of a call by parameter.
 
-    `given` are those that the call writes down, those by place first; `defaulted` the defaults that stand for
-    others; `missing` the parameters that get nothing. `is_hidden` tells that `*` or `**` hides arguments, so
-    that any of the parameters in `defaulted` and `missing` may be given. `surplus` are arguments that no
-    parameter takes, or only `*args` and `**kwargs` do.
+    `given` are the explicit arguments, positional ones first; `defaulted` the defaults of omitted ones;
+    `missing` the parameters without a value. With `is_hidden`, `*` or `**` hides arguments, so that any of
+    the parameters in `defaulted` and `missing` may get one. `surplus` are arguments without a parameter, or
+    for `*args` and `**kwargs`.
     """
 
     given: Mapping[str, ast.expr]
@@ -28,7 +28,7 @@ class BoundCall:
 
     @property
     def fits(self) -> bool:
-        """Return whether each parameter gets one argument for certain, and each argument has a parameter."""
+        """Return whether each parameter certainly gets one argument, and each argument has a parameter."""
         return not (self.missing or self.surplus or self.is_hidden)
 
 
@@ -55,7 +55,7 @@ def defaults(arguments: ast.arguments) -> dict[str, ast.expr]:
 def bind_values(
     arguments: ast.arguments, given: Sequence[T], words: Mapping[str, T], first: int = 0
 ) -> tuple[dict[str, T], list[T]]:
-    """Bind positional and keyword values to parameters; also return the values that none of these takes."""
+    """Bind positional and keyword values to parameters; also return the unbound values."""
     places = [each.arg for each in (*arguments.posonlyargs, *arguments.args)][first:]
     names = {each.arg for each in parameters(arguments)[first:]}
     names -= {each.arg for each in arguments.posonlyargs}

@@ -53,10 +53,9 @@ class Chunk:
 
 
 class ChunkCache:
-    """The chunks of the last version of a script that could be read.
+    """The chunks of the last version of a script that could be parsed.
 
-    A reading is used once for each place that it is needed at: equal texts at two places of one script get
-    two.
+    Each place uses its own reading: equal texts at two places of one script have two.
     """
 
     def __init__(self, chunks: list[Chunk] | None = None) -> None:
@@ -78,9 +77,9 @@ class _Readings:
 
 
 def parse(text: str, cache: ChunkCache | None = None, *, is_kept: bool = True) -> list[Chunk] | ParseFailure:
-    """The chunks of `text` in order, or why it does not parse.
+    """The chunks of `text` in order, or the syntax error.
 
-    What is kept takes less memory, and a little longer to read.
+    Chunks to keep take less memory, and slightly longer to read.
     """
     old = [] if cache is None else cache.chunks
     start = 0  # Everything before was already read, and is unchanged.
@@ -125,7 +124,7 @@ def _begins_line(text: str, at: int) -> bool:
 
 
 def _tail(chunks: list[Chunk], start: int) -> list[Chunk]:
-    """Chunks that follow each other from another offset on."""
+    """Consecutive chunks, moved to another offset."""
     if not chunks or chunks[0].offset == start:
         return chunks
     distance = start - chunks[0].offset
@@ -135,7 +134,7 @@ def _tail(chunks: list[Chunk], start: int) -> list[Chunk]:
 def _cut(text: str, known: _Readings, *, is_edit: bool) -> list[Chunk] | None:
     """Cut the text into chunks at lines that may begin a statement; None if that is impossible.
 
-    What `is_edit` is read in haste: it stays until the next one, and how much memory it takes does not count.
+    An edit (`is_edit`) is read quickly: it stays only until the next one, so its memory does not matter.
     """
     if not text:
         return []
@@ -160,9 +159,9 @@ def _cut(text: str, known: _Readings, *, is_edit: bool) -> list[Chunk] | None:
 
 
 def _from_tree(text: str, start: int, known: _Readings, parsed: _Parsed) -> list[Chunk]:
-    """Chunks cut where the whole file's `ast` says that statements begin and end.
+    """Chunks cut at the statements in the `ast` of the whole file.
 
-    What is wrong from `start` on is found before the whole is read.
+    Errors from `start` on are found before the whole is read.
     """
     if start:
         parsed(text[start:])
@@ -207,7 +206,7 @@ def _parsed(text: str) -> ast.Module:
 
 
 def _diagnose(text: str, start: int) -> ParseFailure:
-    """Return why a text does not parse; it does up to the offset `start`, where a statement begins."""
+    """Return the syntax error of a text that is valid up to the offset `start`, where a statement begins."""
     null = text.find("\0")
     if null >= 0:
         return ParseFailure("a null byte", *Source(text).position(null))

@@ -1,7 +1,6 @@
 """The syntax of one file, looked up over all of its chunks.
 
-Nothing here depends on what names stand for, so one reading serves every program that the file is a
-part of.
+Nothing here depends on the meaning of names, so one reading serves every program that contains the file.
 """
 
 from __future__ import annotations
@@ -33,7 +32,8 @@ _MADE_THERE = (ast.Call, ast.Constant)
 class Code:
     """The text of a file, or of several, its `pieces`, and indices over their facts.
 
-    Indices of statements, calls, scopes, attributes and items leave out what does not run, as `runs` says.
+    Indices of statements, calls, scopes, attributes and items leave out code that does not run, according to
+    `runs`.
     """
 
     def __init__(self, source: Source, pieces: list[Chunk], runs: Runs | None = None) -> None:
@@ -115,7 +115,7 @@ class Code:
 
     @cached_property
     def given(self) -> dict[Site, list[ast.expr]]:
-        """The arguments that are neither calls nor constants, of each call that has some."""
+        """The arguments that are neither calls nor constants, by call."""
         found: dict[Site, list[ast.expr]] = {}
         for site in self.sites:
             given = [each for each in site.node.args if not isinstance(each, _MADE_THERE)]
@@ -164,7 +164,7 @@ class Code:
 
     @cached_property
     def module_bindings(self) -> dict[str, list[Binding]]:
-        """Return how each name of the module is bound, functions' `global` bindings included."""
+        """The bindings of each name of the module, including functions' `global` bindings."""
         merged: dict[str, list[Binding]] = {}
         for facts in self.facts:
             for name, bindings in facts.module.bindings.items():
@@ -183,7 +183,7 @@ class Code:
 
     @cached_property
     def identifiers(self) -> frozenset[str]:
-        """Every identifier of the script, attributes included; a fresh name must avoid them."""
+        """Every identifier of the script, including attributes; a fresh name must avoid them."""
         return frozenset().union(*(names for each in self.facts for names in (each.bound_names, each.loads)))
 
     @cached_property
@@ -208,7 +208,7 @@ class Code:
 
     @cached_property
     def loads(self) -> dict[str, int]:
-        """Return how often each name is read, as a name or as an attribute."""
+        """The number of reads of each name, as a name or as an attribute."""
         found: dict[str, int] = {}
         for facts in self.facts:
             for name, number in facts.loads.items():
@@ -217,7 +217,7 @@ class Code:
 
     @cached_property
     def member_loads(self) -> dict[str, dict[str, int]]:
-        """Return how often each attribute is read of each name, by the attribute."""
+        """The number of reads of each attribute on each name, by the attribute."""
         found: dict[str, dict[str, int]] = {}
         for facts in self.facts:
             for (base, attribute), number in facts.member_loads.items():
@@ -278,7 +278,7 @@ def bound_values(facts: ChunkSyntax) -> list[tuple[str, ast.expr]]:
 
 
 def bound_elements(facts: ChunkSyntax) -> list[tuple[str, ast.expr]]:
-    """Every name that a chunk binds to elements one after another, with the iterable."""
+    """Every name that a chunk binds to elements in turn, with the iterable."""
     return [
         (name, each.value)
         for scope in (facts.module, *facts.scopes)

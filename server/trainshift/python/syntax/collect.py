@@ -379,8 +379,8 @@ _EXPRESSIONS = for_lean(
 
 
 def _slots(targets: list[ast.expr]) -> Iterator[tuple[ast.expr, Slot]]:
-    """Yield the targets of an unpacking with the slot of each; those after a starred one count from the
-    end.
+    """Yield the targets of an unpacking with the slot of each; those after a starred one count from
+    the end.
     """
     starred = next((index for index, each in enumerate(targets) if isinstance(each, ast.Starred)), None)
     for index, target in enumerate(targets):

@@ -1,7 +1,7 @@
 """Concrete syntax, by LibCST: only of the calls that a change touches, and of results as a check.
 
-This is the only caller of LibCST.  It is imported late, because most scripts that are merely
-looked at need no concrete syntax at all.
+This is the only caller of LibCST.  It is imported late, because a mere check usually needs no concrete
+syntax.
 """
 
 from __future__ import annotations

@@ -17,8 +17,8 @@ def fresh_name(
 ) -> str:
     """`base` if it is free, else `base` with the first number from `first` on that makes it so.
 
-    `taken` holds the names that are not free, or answers whether one is not.  With `numbered` the name has a
-    number in any case.
+    `taken` holds the names that are not free, or answers whether one is not.  With `numbered`, the name
+    always has a number.
     """
     is_taken = taken if callable(taken) else taken.__contains__
     if not numbered and not is_taken(base) and not iskeyword(base):

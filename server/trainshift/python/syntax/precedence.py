@@ -1,6 +1,6 @@
 """Precedence of expressions: how tightly their parts bind, and where parentheses are needed.
 
-The one place that knows Python's precedence.  `core/layout.py` makes edits of it.
+The only module with Python's precedence rules.  `core/layout.py` makes edits from it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from trainshift.python.syntax.slotted_ast import kind_of
 class Level(IntEnum):
     """The precedence of an expression, or the least one that a place accepts without parentheses.
 
-    A `:=` gets parentheses wherever it is put, although a few places would take it without.
+    A `:=` always gets parentheses, although a few places would accept it without.
     """
 
     NAMED = 0
@@ -95,8 +95,8 @@ _ASKED: dict[tuple[type[ast.AST], str], Level] = {
 class Frame:
     """Code with a hole for an expression: the text before it and after it.
 
-    `asks` is what the place asks of the expression, `level` what the whole then is.  A frame that begins with
-    a star makes elements of a list, around which there can be no parentheses.
+    `asks` is the precedence required of the expression, `level` that of the whole.  A frame that begins with
+    a star makes elements of a list, which cannot have parentheses.
     """
 
     before: str
@@ -171,10 +171,9 @@ def asked(parent: ast.AST, node: ast.expr) -> Level:
 
 
 def assigned(code: str) -> str:
-    """An expression's code on the right of an assignment, if it was only held together by a call's
-    parentheses.
+    """An expression's code on the right of an assignment, if only a call's parentheses joined its lines.
 
-    It gets parentheses where its lines would come apart, or Python asks for them.
+    It gets parentheses if its lines would separate, or Python requires them.
     """
     try:
         alone = len(ast.parse(f"_ = {code}").body) == 1
@@ -204,7 +203,7 @@ def parentheses(text: str, span: Span, bounds: Span) -> list[Span]:
 
 
 def does_more(node: ast.expr | ast.stmt) -> bool:
-    """Return whether code has an effect apart from its calls: it binds a name, awaits or yields."""
+    """Return whether code has an effect besides its calls: it binds a name, awaits or yields."""
     return any(
         isinstance(part, ast.NamedExpr | ast.Await | ast.Yield | ast.YieldFrom) for part in ast.walk(node)
     )
@@ -229,7 +228,7 @@ def _significant(text: str, at: int, end: int) -> int:
 
 
 def _tokens(text: str) -> Iterator[tuple[int, tokenize.TokenInfo]]:
-    """The tokens of a piece of code, which may end in the middle of brackets, with their offsets."""
+    """The tokens of a piece of code, which may end inside brackets, with their offsets."""
     unified = f"({text}".replace("\r\n", " \n").replace("\r", "\n")
     lines = [f"{line}\n" for line in unified.split("\n")]
     starts = [0]
@@ -246,7 +245,7 @@ def _tokens(text: str) -> Iterator[tuple[int, tokenize.TokenInfo]]:
 
 
 def _is_enclosed(code: str) -> bool:
-    """Return whether code begins and ends with one pair of parentheses: not so for ``(a), (b)``."""
+    """Return whether code begins and ends with one pair of parentheses, unlike ``(a), (b)``."""
     try:
         return code.startswith("(") and isinstance(ast.parse(f"_{code}", mode="eval").body, ast.Call)
     except SyntaxError:

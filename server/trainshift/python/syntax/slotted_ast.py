@@ -1,9 +1,9 @@
 """An `ast` with slots: the most frequent nodes take a third of the memory.
 
-Python gives each node a dictionary, which takes more than all that is in it.  Names, attributes, constants,
+Python gives each node a dictionary, which takes more memory than its contents.  Names, attributes, constants,
 calls and their keywords, parameters and assignments, nine nodes in ten, have slots here instead; they are
-quicker to read, too.  Their classes are those of `ast` for `isinstance`, not for `type`: whoever looks a node
-up by its class asks `kind_of`.
+quicker to read, too.  Their classes are those of `ast` for `isinstance`, but not for `type`: to look a node
+up by its class, use `kind_of`.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def for_lean(table: dict[type[ast.AST], Callable[..., None]]) -> dict[type[ast.A
 
 
 def lean(tree: ast.Module) -> ast.Module:
-    """A tree as `ast.parse` makes it, with all below its root made lean; it is used up."""
+    """Convert a tree from `ast.parse`: everything below its root becomes lean, and the input is consumed."""
     _below(tree)
     return tree
 

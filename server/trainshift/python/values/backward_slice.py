@@ -21,13 +21,15 @@ def backward_slice(
 ) -> Iterator[Occurrence]:
     """Yield an expression, then all possible sources of its value through names, attributes, calls and files.
 
-    Nothing is looked for behind an occurrence at which `stop` holds; it is still part of the slice.
+    The sources of an occurrence for which `stop` holds are not followed; it is still part of the slice.
     """
     return sliced(start, lambda at: () if stop(at) else sources(names, at))
 
 
 def sliced(start: Occurrence, behind: Callable[[Occurrence], Iterable[Occurrence]]) -> Iterator[Occurrence]:
-    """Yield an occurrence and all that leads to it, each expression once; `behind` returns one step back."""
+    """Yield an occurrence and everything that leads to it, each expression once; `behind` returns one step
+    back.
+    """
     return reachable([start], behind, _key)
 
 
