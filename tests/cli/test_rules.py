@@ -10,9 +10,9 @@ import pytest
 
 from cli.conftest import Run
 from import_graph import ROOT
-from trainshift import restrictions, transforms
 from trainshift.cli import rules as rules_module
 from trainshift.cli.rules import sections
+from trainshift.core.rule import FAMILIES, Family
 from trainshift.pages import GUIDES, guides, page
 
 
@@ -22,6 +22,10 @@ class Rule:
     name: str
     title: str
     doc: str
+
+    @property
+    def family(self) -> Family:
+        return FAMILIES[self.code[:2]]
 
 
 TRANSFORMS = (
@@ -33,11 +37,7 @@ RESTRICTIONS = (Rule("TF93", "member", "No members.", "No members.\n\n    x = `y
 
 @pytest.fixture
 def _rules(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transforms, "TRANSFORMS", TRANSFORMS)
-    monkeypatch.setattr(restrictions, "RESTRICTIONS", RESTRICTIONS)
-    monkeypatch.setattr(rules_module, "OWN_CODES", ())
-    monkeypatch.setattr(rules_module, "DERIVATION_RULES", ())
-    monkeypatch.setattr(rules_module, "STATIC_CODES", ())
+    monkeypatch.setattr(rules_module, "RULES", (*TRANSFORMS, *RESTRICTIONS))
 
 
 @pytest.mark.usefixtures("_rules")

@@ -7,41 +7,25 @@ import json
 import re
 import sys
 import textwrap
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from trainshift import restrictions, transforms
 from trainshift.cli.diff_view import DIFF_STYLES
 from trainshift.cli.terminal import Printer, console_on, wants_colour
-from trainshift.engine.derivation_rules import DERIVATION_RULES
-from trainshift.engine.own_codes import OWN_CODES
+from trainshift.core.rule import FAMILIES, Family, Rule
+from trainshift.engine.registry import RULES
 from trainshift.pages import page, page_url
-from trainshift.static_graphs.codes import STATIC_CODES
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 _PAGE_WIDTH = 100
-_KINDS = ("rule", "restriction", "static", "check", "derivation")
 _CODE_OR_HEADING = re.compile(
     r"^(?P<heading>#+ .*)$"
     r"|^```(?P<language>[^\n]*)\n(?P<fenced>(?:.*\n)*?)```$"
     r"|(?<=\n\n)(?P<indented>(?: {4}.*\n(?:\n+(?= {4}))?)+)",
     re.MULTILINE,
 )
-
-
-class Rule(Protocol):
-    """The description of a rule: code ("HV04"), name ("wrap-tape"), one-line title, Markdown page."""
-
-    @property
-    def code(self) -> str: ...
-    @property
-    def name(self) -> str: ...
-    @property
-    def title(self) -> str: ...
-    @property
-    def doc(self) -> str: ...
 
 
 class UnknownRule(Exception):
@@ -52,15 +36,12 @@ class UnknownRule(Exception):
         self.similar = similar
 
 
-def sections() -> dict[str, Sequence[Rule]]:
-    """Everything with a code, by kind, in the order of the docs."""
-    return {
-        "Rewriting rules (convert)": transforms.TRANSFORMS,
-        "Restrictions (check)": restrictions.RESTRICTIONS,
-        "Static graphs of Paddle (check)": STATIC_CODES,
-        "The check itself": OWN_CODES,
-        "Differentiation (differentiate, calculus)": DERIVATION_RULES,
-    }
+def sections() -> dict[Family, list[Rule]]:
+    """Everything with a code, by family, in the order of the docs; families of one kind are one."""
+    found: dict[Family, list[Rule]] = {family: [] for family in FAMILIES.values()}
+    for rule in RULES:
+        found[rule.family].append(rule)
+    return found
 
 
 def find_rule(wanted: str) -> Rule:
@@ -78,16 +59,16 @@ def print_rules(output_format: str) -> None:
     """Print the tables: coloured on a terminal, plain in a pipe, or JSON."""
     if output_format == "json":
         entries = [
-            {"code": rule.code, "name": rule.name, "title": rule.title, "kind": kind}
-            for kind, rules in zip(_KINDS, sections().values(), strict=True)
+            {"code": rule.code, "name": rule.name, "title": rule.title, "kind": family.kind}
+            for family, rules in sections().items()
             for rule in rules
         ]
         print(json.dumps({"version": 1, "rules": entries}, indent=2))
         return
     printer = Printer(sys.stdout, wants_colour(sys.stdout))
     width = max(len(rule.name) for rules in sections().values() for rule in rules)
-    for heading, rules in sections().items():
-        printer.line((heading, "bold underline"))
+    for family, rules in sections().items():
+        printer.line((family.heading, "bold underline"))
         for rule in rules:
             printer.line((rule.code, "bold cyan"), (f"  {rule.name:<{width}}  ", "bold"), (rule.title, ""))
         printer.line()

@@ -9,23 +9,22 @@ from __future__ import annotations
 import difflib
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from trainshift.core.choices import CHOICES
 from trainshift.core.finding import Verdict
+from trainshift.core.rule import Rule
 from trainshift.dev.examples import Example, read_examples, verdicts
 from trainshift.dev.protocol import PROTOCOL, protocol
 from trainshift.dev.settings_schema import settings_schema
-from trainshift.engine.derivation_rules import DERIVATION_RULES, DerivationRule
-from trainshift.engine.own_codes import OWN_CODES, OwnCode
+from trainshift.engine.derivation_rules import DERIVATION_RULES
+from trainshift.engine.registry import BY_CODE, RULES
 from trainshift.engine.settings import CODES, SEVERITIES, Settings
 from trainshift.libraries.schema import schema
 from trainshift.restrictions import HAZARDS, RESTRICTIONS
-from trainshift.restrictions.restriction import Restriction
-from trainshift.static_graphs.codes import STATIC_CODES, StaticCode
+from trainshift.static_graphs.codes import STATIC_CODES
 from trainshift.transforms import TRANSFORMS
-from trainshift.transforms.rule import Transform
 
 ROOT = Path(__file__).parents[3]
 PAGES = ROOT / "server" / "docs" / "rules"
@@ -52,16 +51,19 @@ _HEADINGS = {
 
 def pages() -> dict[str, str]:
     """The text of every page by its code."""
-    found = {rule.code: "\n".join(_restriction(rule)) for rule in RESTRICTIONS}
-    found |= {rule.code: "\n".join(_restriction(rule, "static_graphs")) for rule in STATIC_CODES}
-    found |= {rule.code: "\n".join(_transform(rule)) for rule in TRANSFORMS}
-    found |= {rule.code: "\n".join(_derivation(rule)) for rule in DERIVATION_RULES}
-    return found | {each.code: f"# {each.code} {each.name}\n\n{each.doc}" for each in OWN_CODES}
+    shown: dict[str, Callable[[Rule], Iterator[str]]] = {
+        "restriction": _restriction,
+        "static": _restriction,
+        "rule": _transform,
+        "derivation": _derivation,
+        "check": lambda rule: iter((f"# {rule.code} {rule.name}\n", rule.doc)),
+    }
+    return {rule.code: "\n".join(shown[rule.family.kind](rule)) for rule in RULES}
 
 
 def lists(text: str) -> str:
     """The lists of codes with one row for every restriction and every rule."""
-    listed: tuple[tuple[str, Sequence[Restriction | Transform | DerivationRule | StaticCode]], ...] = (
+    listed: tuple[tuple[str, Sequence[Rule]], ...] = (
         ("what must hold", [rule for rule in RESTRICTIONS if rule not in HAZARDS]),
         ("what must be right", HAZARDS),
         ("what must hold in a graph", STATIC_CODES),
@@ -92,11 +94,9 @@ def manifest(text: str) -> str:
     declared = json.loads(text)
     properties = declared["contributes"]["configuration"]["properties"]
     severities = properties["trainshift.severity"]["properties"]
-    coded: tuple[Restriction | StaticCode | OwnCode, ...] = (*RESTRICTIONS, *STATIC_CODES, *OWN_CODES)
-    titles = {each.code: f"{each.name}: {each.title}" for each in coded}
     levels = {"type": "string", "enum": [each.label for each in sorted(SEVERITIES.values(), reverse=True)]}
     groups = {name: severity for name, severity in severities.items() if name.isalpha()}
-    codes = {code: levels | {"description": titles[code]} for code in CODES}
+    codes = {code: levels | {"description": f"{BY_CODE[code].name}: {BY_CODE[code].title}"} for code in CODES}
     properties["trainshift.severity"]["properties"] = groups | codes
     properties["trainshift.select"]["items"]["examples"] = [*groups, *CODES]
     properties["trainshift.ignore"]["items"]["examples"] = list(CODES)
@@ -170,8 +170,8 @@ def _labelled(doc: str, left: str, right: str) -> str:
     return _INDENTED.sub(labels, doc)
 
 
-def _restriction(rule: Restriction | StaticCode, folder: str = "restrictions") -> Iterator[str]:
-    fixture = _fixture(folder, rule)
+def _restriction(rule: Rule) -> Iterator[str]:
+    fixture = _fixture(rule)
     examples = _examples(fixture)
     by_severity: dict[str, list[str]] = {}
     for verdict in Verdict:
@@ -198,7 +198,7 @@ def _restriction(rule: Restriction | StaticCode, folder: str = "restrictions") -
         "louder.\n"
     )
     weighed = "warning when the conversion refuses, withholds or doubts something because of it; else "
-    is_weighed = rule not in HAZARDS and not isinstance(rule, StaticCode)
+    is_weighed = rule.family.kind == "restriction" and rule not in HAZARDS
     yield f"By default: {weighed if is_weighed else ''}{severities}.\n"
     yield from _more(fixture)
 
@@ -222,8 +222,8 @@ def _shown(example: Example) -> Iterator[str]:
         yield _code("python", fixed)
 
 
-def _transform(rule: Transform) -> Iterator[str]:
-    fixture = _fixture("transforms", rule)
+def _transform(rule: Rule) -> Iterator[str]:
+    fixture = _fixture(rule)
     examples = [each for each in _examples(fixture) if "python before" in each.blocks]
     yield f"# {rule.code} {rule.name}\n"
     yield _labelled(rule.doc, "# before", "# after")
@@ -254,8 +254,8 @@ def _transform(rule: Transform) -> Iterator[str]:
     yield from _more(fixture)
 
 
-def _derivation(rule: DerivationRule) -> Iterator[str]:
-    fixture = _fixture(rule.folder, rule)
+def _derivation(rule: Rule) -> Iterator[str]:
+    fixture = _fixture(rule)
     yield f"# {rule.code} {rule.name}\n"
     yield rule.doc
     for each in _examples(fixture)[:2]:
@@ -269,7 +269,7 @@ def _derivation(rule: DerivationRule) -> Iterator[str]:
             elif said.endswith(")"):
                 yield f"`{said}`:\n"
             elif said:
-                yield f"`trainshift {_COMMANDS[rule.folder]}{said}`:\n"
+                yield f"`trainshift {_COMMANDS[rule.fixtures]}{said}`:\n"
             yield _code(language, text)
     yield "## More\n"
     yield f"{_all_examples(fixture)}\n"
@@ -287,8 +287,8 @@ def _more(fixture: Path) -> Iterator[str]:
     yield "- How scripts are checked and converted: [the specification](../spec.md)\n"
 
 
-def _fixture(folder: str, rule: Restriction | Transform | DerivationRule | StaticCode) -> Path:
-    return ROOT / "fixtures" / folder / f"{rule.code.lower()}_{rule.name.replace('-', '_')}.md"
+def _fixture(rule: Rule) -> Path:
+    return ROOT / "fixtures" / rule.fixtures / f"{rule.stem}.md"
 
 
 def _examples(fixture: Path) -> list[Example]:

@@ -1,7 +1,7 @@
-"""Lay out a new rule or restriction: `make rule CODE=HV18 NAME=clip-gradients`.
+"""Lay out something new with a code, or a row of derivatives: `make rule CODE=HV18 NAME=clip-gradients`.
 
-It writes the module, the fixture, and the entries of the registry and of the conformance table; `make docs`
-derives the other lists of codes from these. The new rule reports nothing yet; its author continues from
+It writes the module or page, the fixture, the row of the registry and that of the conformance table; `make
+docs` derives the other lists of codes from these. The new rule reports nothing yet; its author continues from
 there.
 """
 
@@ -10,18 +10,23 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
 
+from trainshift.core.rule import FAMILIES, Rule
+from trainshift.derivatives.tables.rows import rows
 from trainshift.dev.docgen import ROOT
-from trainshift.restrictions import HAZARDS, RESTRICTIONS
-from trainshift.restrictions.restriction import Restriction
-from trainshift.transforms import TRANSFORMS
-from trainshift.transforms.rule import Transform
+from trainshift.engine.registry import RULES
 
-Rule: TypeAlias = Transform | Restriction
+PACKAGE = Path("server/trainshift")
 CONFORMANCE = Path("server/docs/conformance.md")
+TABLES = {
+    "builtins": "table.py",
+    "math": "table.py",
+    "numpy": "table_numpy.py",
+    "tensorflow": "table_tensorflow.py",
+}
+"""The tables of derivatives, by the library of a function that has a row there."""
 
 
 class UsageError(Exception):
@@ -29,19 +34,20 @@ class UsageError(Exception):
 
 
 @dataclass(frozen=True)
-class Kind:
-    """The common parts of all families of codes of one kind.
+class Layout:
+    """The texts for a new code of a family.
 
-    `folder` contains their modules and their fixtures, `rules` is their registry.  The texts have
-    placeholders for the `code`, its `family` and `number`, the `name` and the `title`; `row` is for the
-    conformance table.
+    `registry` is the file with the family's rows, and `row` the new one.  `page` is the module or the
+    Markdown page, `fixture` the fixture, and `conformance` the row of that table.  The texts have
+    placeholders for the `code`, its `family` and `number`, the `name`, the `title` and the name of a
+    `constant`.
     """
 
-    folder: str
-    rules: Sequence[Rule]
-    module: str
-    fixture: str
+    registry: str
     row: str
+    page: str
+    fixture: str = ""
+    conformance: str = ""
 
 
 _LOOP = """import tensorflow as tf
@@ -56,9 +62,17 @@ for x, y in data:
     optimizer.apply_gradients(zip(grads, model.trainable_variables))
 ```
 """
-TRANSFORM = Kind(
-    "transforms",
-    TRANSFORMS,
+_GRAPH = """import paddle
+
+
+@paddle.jit.to_static(full_graph=True)
+def step(x):
+    return paddle.abs(x) + 1
+```
+"""
+_TRANSFORM = Layout(
+    "transforms/__init__.py",
+    'Transform("{code}", "{name}")',
     '''"""{title}.
 
     before                                  after
@@ -75,15 +89,13 @@ What is changed in a script, and what is left alone.
 from __future__ import annotations
 
 from trainshift.core.program import Program
-from trainshift.transforms.rule import Proposals, Transform
+from trainshift.core.report import Report
+from trainshift.transforms.rule import Proposals
 
 
-def propose(program: Program) -> Proposals:
+def propose(program: Program, report: Report) -> Proposals:
     """One change for each statement that the rule is about; so far for none."""
     yield from ()
-
-
-RULE = Transform("{code}", "{name}", propose)
 ''',
     """# {code} {name}
 
@@ -98,10 +110,7 @@ Other rules convert it; nothing in it is for this one.
     + _LOOP,
     "| specification | {title} | {code} | {family}{number}: a plain training loop | |",
 )
-RESTRICTION = Kind(
-    "restrictions",
-    RESTRICTIONS,
-    '''"""{title} must be right.
+_CHECK = '''"""{title} must be right.
 
     wrong                                   right
 
@@ -121,16 +130,15 @@ What breaks it, and what is fine, harmless or unknown.
 from __future__ import annotations
 
 from trainshift.core.program import Program
-from trainshift.restrictions.restriction import Findings, Restriction
+from trainshift.core.report import Report
+from trainshift.core.rule import Findings
 
 
-def check(program: Program) -> Findings:
+def check(program: Program, report: Report) -> Findings:
     """One finding for each place that does not keep to the restriction; so far for none."""
     yield from ()
-
-
-RULE = Restriction("{code}", "{name}", check)
-''',
+'''
+_CHECKED = (
     """# {code}: {title}
 
 ## a plain training loop
@@ -139,41 +147,130 @@ It keeps to the restriction.
 
 ```python
 """
-    + _LOOP,
-    "| specification | {number}. {title} | {code} | {family}{number} | |",
+    + _LOOP
 )
-HAZARD = replace(
-    RESTRICTION,
-    rules=HAZARDS,
-    module=RESTRICTION.module.replace("Restriction(", "Hazard(").replace("Restriction\n", "Hazard\n"),
+_ROW = "| specification | {number}. {title} | {code} | {family}{number} | |"
+_RESTRICTION = Layout("restrictions/__init__.py", 'Restriction("{code}", "{name}")', _CHECK, _CHECKED, _ROW)
+_HAZARD = Layout("restrictions/__init__.py", 'Hazard("{code}", "{name}")', _CHECK, _CHECKED, _ROW)
+_STATIC = Layout(
+    "static_graphs/codes.py",
+    'StaticCode("{code}", "{name}")',
+    '''"""{title} must be right.
+
+## Why it matters
+
+What Paddle does where it is not.
+
+## What to do
+
+How to write it instead.
+"""
+
+from __future__ import annotations
+
+from trainshift.core.program import Program
+from trainshift.core.rule import Findings
+from trainshift.static_graphs.reporting import Judge
+
+
+def check(program: Program, judge: Judge) -> Findings:
+    """One finding for each statement that is wrong; so far for none."""
+    yield from ()
+''',
+    """# {code} {name}
+
+Each case says what is found in its script, and what the fix makes of it.
+
+## a plain function
+
+Nothing in it is wrong.
+
+```python
+"""
+    + _GRAPH,
+    "| specification | {title} | {code} | {family}{number}: a plain function | |",
 )
-FAMILIES = {"HV": TRANSFORM, "TF": RESTRICTION, "TL": RESTRICTION, "HZ": HAZARD}
-"""The kind of rule that the letters of a code stand for."""
+_OWN = Layout(
+    "engine/own_codes.py",
+    '{constant} := Rule("{code}", "{name}")',
+    """{title} is wrong.
+
+## Why it matters
+
+What follows from it.
+
+## What to do
+
+How to put it right.
+""",
+)
+_DERIVATION = Layout(
+    "engine/derivation_rules.py",
+    'Rule("{code}", "{name}")',
+    """{title} are differentiated.
+
+How it is done, with an example.
+""",
+    """# {code} {name}
+
+## a square
+
+What the case shows.
+
+```python
+def square(x):
+    return x * x
+```
+
+```python square
+```
+""",
+    "| specification | {title} | {code} | {family}{number}: a square | |",
+)
+LAYOUTS = {
+    "HV": _TRANSFORM,
+    "TF": _RESTRICTION,
+    "TL": _RESTRICTION,
+    "HZ": _HAZARD,
+    "PD": _STATIC,
+    "TS": _OWN,
+    "AD": _DERIVATION,
+}
 
 
 def lay_out(code: str, name: str) -> dict[Path, str]:
-    """The contents of files with the new rule, by path from the root; raises UsageError."""
-    code, name = code.strip().upper(), name.strip()
+    """The contents of files with the new code, by path from the root; raises UsageError.
+
+    For the full name of a function, such as `math.cbrt`, that is its row of derivatives; `name` has its
+    parameters then.
+    """
+    code, name = code.strip(), name.strip()
+    if code.partition(".")[0] in TABLES and "." in code:
+        return _with_derivative(code, name)
+    code = code.upper()
     _demand_free(code, name)
-    kind = FAMILIES[code[:2]]
-    stem = f"{code.lower()}_{name.replace('-', '_')}"
+    layout = LAYOUTS[code[:2]]
+    rule = Rule(code, name)
     words = {"code": code, "name": name, "title": name.capitalize().replace("-", " ")}
-    words |= {"family": code[:2].lower(), "number": code[2:]}
-    package = Path("server/trainshift", kind.folder)
-    registry = package / "__init__.py"
-    return {
-        package / f"{stem}.py": kind.module.format(**words),
-        Path("fixtures", kind.folder, f"{stem}.md"): kind.fixture.format(**words),
-        registry: _registered((ROOT / registry).read_text(encoding="utf-8"), stem),
-        CONFORMANCE: _with_row(
-            (ROOT / CONFORMANCE).read_text(encoding="utf-8"), kind, kind.row.format(**words)
+    words |= {"family": code[:2].lower(), "number": code[2:], "constant": name.upper().replace("-", "_")}
+    registry = PACKAGE / layout.registry
+    files = {
+        PACKAGE / rule.place: layout.page.format(**words),
+        registry: _registered(
+            (ROOT / registry).read_text(encoding="utf-8"), code, layout.row.format(**words)
         ),
     }
+    if layout.fixture:
+        files[Path("fixtures", rule.fixtures, f"{rule.stem}.md")] = layout.fixture.format(**words)
+    if layout.conformance:
+        table = (ROOT / CONFORMANCE).read_text(encoding="utf-8")
+        files[CONFORMANCE] = _with_row(table, layout.conformance.format(**words))
+    return files
 
 
 def next_code(family: str) -> str:
-    """The code that the next rule of a family gets."""
-    numbers = [int(rule.code[2:]) for rule in FAMILIES[family].rules if rule.code.startswith(family)]
+    """The code that comes next in a family."""
+    numbers = [int(rule.code[2:]) for rule in RULES if rule.code.startswith(family)]
     return f"{family}{max(numbers, default=0) + 1:02}"
 
 
@@ -193,12 +290,13 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _demand_free(code: str, name: str) -> None:
-    if not re.fullmatch(r"[A-Z]{2}\d\d", code) or code[:2] not in FAMILIES:
-        raise UsageError(f"CODE is to be one of {', '.join(_next_codes())}, and not {code!r}.")
+    if not re.fullmatch(r"[A-Z]{2}\d\d", code) or code[:2] not in LAYOUTS:
+        raise UsageError(
+            f"CODE is to be one of {', '.join(_next_codes())}, or like math.cbrt, and not {code!r}."
+        )
     if not re.fullmatch(r"[a-z]+(-[a-z]+)*", name):
         raise UsageError(f"NAME is to be small letters with hyphens in between, and not {name!r}.")
-    rules: tuple[Rule, ...] = (*TRANSFORMS, *RESTRICTIONS)
-    for rule in rules:
+    for rule in RULES:
         if code == rule.code:
             raise UsageError(f"{code} is {rule.name} already; the next code is {next_code(code[:2])}.")
         if name == rule.name:
@@ -211,30 +309,38 @@ def _next_codes() -> list[str]:
     return [next_code(family) for family in FAMILIES]
 
 
-def _registered(text: str, stem: str) -> str:
-    """The registry with an additional module, in the list of imports and in the list of rules, both
-    in order.
-    """
-    for entry in (stem, f"{stem}.RULE"):
-        pattern = r"\w+" + re.escape(entry.removeprefix(stem))
-        listed = list(re.finditer(rf"^    ({pattern}),\n", text, re.M))
-        before = [match for match in listed if match[1] < entry]
-        at = before[-1].end() if before else listed[0].start()
-        text = f"{text[:at]}    {entry},\n{text[at:]}"
-    return text
+def _registered(text: str, code: str, row: str) -> str:
+    """The registry with a row more, below the last one of its family."""
+    first = rf'(?:[A-Z_]+ := )?\w+\((?:"{code[:2]}\d\d".*\),\n|\n {{8}}"{code[:2]}\d\d"(?:.*\n)*? {{4}}\),\n)'
+    *_, last = re.finditer(rf"^ {{4}}{first}", text, re.M)
+    return f"{text[: last.end()]}    {row},\n{text[last.end() :]}"
 
 
-def _with_row(text: str, kind: Kind, row: str) -> str:
-    """The conformance table with an additional row, below the last one of its family, or else of its kind."""
+def _with_row(text: str, row: str) -> str:
+    """The conformance table with a row more, below the last one of its family."""
     code = re.search(r"\b[A-Z]{2}\d\d\b", row)
     assert code is not None
-    families = [family for family, each in FAMILIES.items() if each is kind]
     lines = text.splitlines(keepends=True)
-    for wanted in (code[0][:2], "|".join(families)):
-        rows = [at for at, line in enumerate(lines) if re.match(rf"\|.*\| (?:{wanted})\d\d\b", line)]
-        if rows:
-            return "".join([*lines[: rows[-1] + 1], f"{row}\n", *lines[rows[-1] + 1 :]])
-    raise UsageError(f"{CONFORMANCE} has no row of {' or '.join(families)} to put the new one below.")
+    found = [at for at, line in enumerate(lines) if re.match(rf"\|.*\| {code[0][:2]}\d\d\b", line)]
+    if not found:
+        raise UsageError(f"{CONFORMANCE} has no row of {code[0][:2]} to put the new one below.")
+    return "".join([*lines[: found[-1] + 1], f"{row}\n", *lines[found[-1] + 1 :]])
+
+
+def _with_derivative(function: str, params: str) -> dict[Path, str]:
+    """The table of a library with a row for a function, whose derivatives are still to be written."""
+    names = params.split()
+    if not names or not all(name.isidentifier() for name in names) or {"d", "y"} & set(names):
+        raise UsageError(f'NAME is to be the parameters of {function}, as in NAME="a b", without d and y.')
+    library = function.partition(".")[0]
+    path = PACKAGE / "derivatives" / "tables" / TABLES[library]
+    text = (ROOT / path).read_text(encoding="utf-8")
+    if function in rows():
+        raise UsageError(f"{path} has a row of {function} already.")
+    *_, last = re.finditer(rf'^    (?:slope\("{library}\.|\*_slopes\(").*\),\n', text, re.M)
+    templates = ", ".join(f'"{name}": "d"' for name in names)
+    row = f'    slope("{function}", "{params}", {{{templates}}}),\n'
+    return {path: f"{text[: last.end()]}{row}{text[last.end() :]}"}
 
 
 if __name__ == "__main__":

@@ -58,9 +58,7 @@ COPES = "The conversion handles it."
 """What the message of a violated finding ends in from which nothing follows."""
 
 _HAZARDS = frozenset(HAZARD_CODES)
-_NAMES = {each.code: each.name for each in RESTRICTIONS}
-_NAMES |= {each.code: each.name for each in static_graphs.STATIC_CODES}
-_NAMES |= {each.code: each.name for each in OWN_CODES}
+_NAMES = {each.code: each.name for each in (*RESTRICTIONS, *static_graphs.STATIC_CODES, *OWN_CODES)}
 # A script that contains none of these words and trains in no other file has no code that a rewrite could
 # touch, so no restriction is asked: a print in some other program is not our concern.
 _SIGNS = re.compile("tensorflow|keras|GradientTape|apply_gradients")

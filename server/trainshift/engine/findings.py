@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 
 from trainshift.core.finding import Finding, Verdict
 from trainshift.core.program import Program
+from trainshift.core.rule import Restriction
 from trainshift.python.names.linked_program import LinkedProgram
 from trainshift.python.source.edit import Change
 from trainshift.python.source.source import Span
 from trainshift.restrictions import HAZARDS, RESTRICTIONS
-from trainshift.restrictions.restriction import Restriction
 from trainshift.static_graphs.codes import STATIC_CODES, StaticCode
 
 log = logging.getLogger(__name__)

@@ -32,12 +32,12 @@ def guarded(change: Change, guards: Iterable[Guard], findings: Iterable[Finding]
         if guard is None or finding.settled or not _concerns(finding, change.target):
             continue
         effect = {Verdict.VIOLATED: guard.violated, Verdict.UNKNOWN: guard.unknown}.get(finding.verdict)
-        reason = f"{finding.code}: {finding.message}"
+        reason, causes = f"{finding.code}: {finding.message}", (finding.code,)
         if effect in (Consequence.WITHHOLD, Consequence.REFUSE):
-            return Withheld(change.rule, change.target, reason, effect is Consequence.REFUSE)
+            return Withheld(change.rule, change.target, reason, effect is Consequence.REFUSE, causes)
         # The rule's own doubt about the same statement says more than the finding.
         if effect is Consequence.DOUBT and not change.doubts:
-            change = replace(change, doubts=(reason,))
+            change = replace(change, doubts=(reason,), causes=causes)
     return change
 
 

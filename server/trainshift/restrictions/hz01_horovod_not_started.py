@@ -21,23 +21,23 @@ from __future__ import annotations
 
 import ast
 
-from trainshift.core.finding import Verdict
 from trainshift.core.program import Program
 from trainshift.core.ranks.course import Course
 from trainshift.core.ranks.horovod_api import COLLECTIVE, RANK, SIZE
+from trainshift.core.report import Report
+from trainshift.core.rule import Findings
 from trainshift.core.training.horovod import Horovod
 from trainshift.python.names.values import Unknown
 from trainshift.python.source.edit import Change
 from trainshift.python.syntax.chunk_syntax import Site
 from trainshift.restrictions.facts.moves import moved
-from trainshift.restrictions.facts.places import hazard, text_of
-from trainshift.restrictions.restriction import Findings
+from trainshift.restrictions.facts.places import text_of
 
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _STARTING = ("init", "setup", "set_up", "hvd", "horovod", "distribut")
 
 
-def check(program: Program) -> Findings:
+def check(program: Program, report: Report) -> Findings:
     """At most one finding: the first call that comes too early."""
     horovod = program.fact(Horovod)
     needing = set(horovod.calls(*RANK, *SIZE, *COLLECTIVE))
@@ -54,17 +54,15 @@ def check(program: Program) -> Findings:
             message = f"{text}() runs before hvd.init(): Horovod raises ValueError here."
             if not starts:
                 message = f"{text}() runs and nothing calls hvd.init(): Horovod raises ValueError here."
-            yield hazard(
-                program, "HZ01", Verdict.VIOLATED, site, message, fix=_started_above(program, site, starts)
-            )
+            yield report.violated(site, message, fix=_started_above(program, report, site, starts))
             return
     if not starts:
         first = min(needing, key=lambda each: program.script.span(each.node, each))
         message = "Nothing in this program calls hvd.init(). Check that what calls this does."
-        yield hazard(program, "HZ01", Verdict.UNKNOWN, first, message)
+        yield report.unknown(first, message)
 
 
-def _started_above(program: Program, site: Site, starts: set[Site]) -> Change | None:
+def _started_above(program: Program, report: Report, site: Site, starts: set[Site]) -> Change | None:
     """Move the start above the statement of its block through which the program reaches a call."""
     if len(starts) != 1:
         return None
@@ -79,7 +77,7 @@ def _started_above(program: Program, site: Site, starts: set[Site]) -> Change | 
         for each in block[:index]
         if not isinstance(each.node, _DEFINITIONS) and not before.isdisjoint(each.walk())
     ]
-    return moved(program, "HZ01", "Start Horovod first", [start.statement], come[-1]) if come else None
+    return moved(report, "Start Horovod first", [start.statement], come[-1]) if come else None
 
 
 def _may_start(program: Program, site: Site) -> bool:

@@ -25,14 +25,14 @@ from trainshift.core.program import Program
 from trainshift.core.ranks.course import Course
 from trainshift.core.ranks.gpus import By, Gpus
 from trainshift.core.ranks.together import Together
+from trainshift.core.report import Report
+from trainshift.core.rule import Findings
 from trainshift.core.training.horovod import Horovod
-from trainshift.restrictions.facts.places import hazard
-from trainshift.restrictions.restriction import Findings
 
 _WHY = "Every rank uses all GPUs of its machine, and trains on the first."
 
 
-def check(program: Program) -> Findings:
+def check(program: Program, report: Report) -> Findings:
     """One finding for a program that pins no GPU."""
     gpus = program.fact(Gpus)
     used = [each for each in gpus.choices if not gpus.is_unused(each)]
@@ -42,7 +42,7 @@ def check(program: Program) -> Findings:
         return
     for each in gpus.choices:
         message = f"{_WHY} Nothing uses the configuration that is set here."
-        yield hazard(program, "HZ02", Verdict.VIOLATED, each.at, message)
+        yield report.violated(each.at, message)
         return
     runs = program.fact(Together).runs
     starts = [each for each in program.fact(Horovod).calls("init") if runs(each.scope)]
@@ -53,4 +53,4 @@ def check(program: Program) -> Findings:
         message = f"{_WHY} Choose one by hvd.local_rank()."
         if verdict is Verdict.UNKNOWN:
             message = "If the machine has GPUs, every rank uses all of them. Choose one by hvd.local_rank()."
-        yield hazard(program, "HZ02", verdict, first, message)
+        yield report.finding(verdict, first, message)

@@ -20,18 +20,18 @@ from __future__ import annotations
 
 import ast
 
-from trainshift.core.finding import Verdict
 from trainshift.core.program import Program
 from trainshift.core.ranks.gpus import By, Choice, Gpus
 from trainshift.core.ranks.together import Together
+from trainshift.core.report import Report
+from trainshift.core.rule import Findings
 from trainshift.core.training.horovod import Horovod
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.source.edit import Change
-from trainshift.restrictions.facts.places import hazard, replaced
-from trainshift.restrictions.restriction import Findings
+from trainshift.restrictions.facts.places import replaced
 
 
-def check(program: Program) -> Findings:
+def check(program: Program, report: Report) -> Findings:
     """One finding for each choice of a wrong GPU."""
     if not program.fact(Together).loops:
         return
@@ -40,17 +40,17 @@ def check(program: Program) -> Findings:
     for each in chosen:
         if each.by is By.RANK:
             message = "On the second machine there is no GPU of this number. Use hvd.local_rank()."
-            yield hazard(program, "HZ03", Verdict.VIOLATED, each.at, message, fix=_fix(program, each))
+            yield report.violated(each.at, message, fix=_fix(program, report, each))
         elif each.by is By.CONSTANT and not pinned:
             message = "All ranks of a machine use this one GPU. Choose it by hvd.local_rank()."
-            yield hazard(program, "HZ03", Verdict.VIOLATED, each.at, message)
+            yield report.violated(each.at, message)
 
 
-def _fix(program: Program, choice: Choice) -> Change | None:
+def _fix(program: Program, report: Report, choice: Choice) -> Change | None:
     for node in ast.walk(choice.at.node):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             if program.fact(Horovod).is_call(program.script.site_of(node), "rank"):
                 at = Occurrence(node.func, choice.at.scope, choice.at.statement)
                 text = program.script.text(node.func.value, choice.at.scope)
-                return replaced(program, "HZ03", "Use local_rank", at, f"{text}.local_rank")
+                return replaced(report, "Use local_rank", at, f"{text}.local_rank")
     return None

@@ -20,10 +20,11 @@ Move the choice right behind `hvd.init()`, above all that makes tensors, models,
 
 from __future__ import annotations
 
-from trainshift.core.finding import Verdict
 from trainshift.core.program import Program
 from trainshift.core.ranks.course import Course
 from trainshift.core.ranks.strangers import Strangers
+from trainshift.core.report import Report
+from trainshift.core.rule import Findings
 from trainshift.core.training.executions import Executions
 from trainshift.core.training.horovod import Horovod
 from trainshift.libraries import api
@@ -31,8 +32,7 @@ from trainshift.python.names.values import Class, Function, Library
 from trainshift.python.source.edit import Change
 from trainshift.python.syntax.chunk_syntax import Site, Statement
 from trainshift.restrictions.facts.moves import abreast, moved, needed
-from trainshift.restrictions.facts.places import beside, hazard
-from trainshift.restrictions.restriction import Findings
+from trainshift.restrictions.facts.places import beside
 
 _CLASSES = (*api.MODEL, *api.OPTIMIZERS, *api.METRIC, *api.VARIABLE, *api.DATASET)
 _TENSORS = frozenset(
@@ -54,7 +54,7 @@ _ASKING = ("tensorflow.config.", "horovod.", "builtins.", "os.", "logging.")
 _RANDOM, _SEEDS = "tensorflow.random.", ("set_seed", "set_random_seed")
 
 
-def check(program: Program) -> Findings:
+def check(program: Program, report: Report) -> Findings:
     """One finding for each choice of a GPU that comes after devices were started."""
     if program.fact(Strangers).uses_graphs:
         return
@@ -68,14 +68,14 @@ def check(program: Program) -> Findings:
                     "being initialized. Move it above."
                 )
                 related = (beside(program, first, "this starts the devices"),)
-                fix = _chosen_above(program, first, site)
-                yield hazard(program, "HZ04", Verdict.VIOLATED, site, message, related, fix, asks=True)
+                fix = _chosen_above(program, report, first, site)
+                yield report.violated(site, message, related, fix, asks=True)
             return
         if first is None and _starts(program, site):
             first = site
 
 
-def _chosen_above(program: Program, first: Site, choice: Site) -> Change | None:
+def _chosen_above(program: Program, report: Report, first: Site, choice: Site) -> Change | None:
     """Move the choice above the code that starts the devices, with `init` and all that it needs, if possible.
 
     Where functions do either, their calls are what is moved, and passed.
@@ -97,7 +97,7 @@ def _chosen_above(program: Program, first: Site, choice: Site) -> Change | None:
     if any(course.index.get(site, -1) > course.index[choice] for site in inits):
         return None
     ordered = [each for each in block[since : index + 1] if each in moving]
-    return moved(program, "HZ04", "Choose the GPU first", ordered, starting)
+    return moved(report, "Choose the GPU first", ordered, starting)
 
 
 def _run_by(program: Program, site: Site) -> list[Statement]:

@@ -25,12 +25,12 @@ from trainshift.core.program import Program
 from trainshift.core.ranks.feeds import Feeds
 from trainshift.core.ranks.rates import Rates
 from trainshift.core.ranks.together import Together
+from trainshift.core.report import Report
+from trainshift.core.rule import Findings
 from trainshift.python.syntax.chunk_syntax import Site
-from trainshift.restrictions.facts.places import hazard
-from trainshift.restrictions.restriction import Findings
 
 
-def check(program: Program) -> Findings:
+def check(program: Program, report: Report) -> Findings:
     """One finding for each distributed optimizer whose rate is that of one rank."""
     rates = program.fact(Rates)
     if rates.is_set_later or _keeps_global_batch(program):
@@ -49,12 +49,12 @@ def check(program: Program) -> Findings:
                 "The total batch is hvd.size() times as large, but the rate is not. "
                 "Multiply it by hvd.size()."
             )
-            yield hazard(program, "HZ05", verdict, site, message)
+            yield report.finding(verdict, site, message)
         elif verdict is not None:
             message = (
                 "Trainshift cannot tell whether this rate is multiplied by hvd.size(). Check that it is."
             )
-            yield hazard(program, "HZ05", verdict, site, message)
+            yield report.finding(verdict, site, message)
 
 
 def _judge(program: Program, site: Site) -> Verdict | None:

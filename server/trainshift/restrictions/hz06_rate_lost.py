@@ -34,6 +34,8 @@ from trainshift.core.ranks.scaling import Scaling
 from trainshift.core.ranks.strangers import Strangers
 from trainshift.core.ranks.together import Together
 from trainshift.core.ranks.trails import Trails
+from trainshift.core.report import Report
+from trainshift.core.rule import Findings
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.rate_cases import RateCases
 from trainshift.core.training.rate_kinds import RateKind
@@ -44,26 +46,25 @@ from trainshift.python.names.values import Instance, Literal
 from trainshift.python.source.edit import Change, Edit
 from trainshift.python.syntax.chunk_syntax import Binding, Scope, Site, argument, arguments, children
 from trainshift.restrictions.facts.factors import multiplied, without_factor
-from trainshift.restrictions.facts.places import appended, beside, hazard, horovod_name, replaced, text_of
-from trainshift.restrictions.restriction import Findings
+from trainshift.restrictions.facts.places import appended, beside, horovod_name, replaced, text_of
 
 
-def check(program: Program) -> Findings:
+def check(program: Program, report: Report) -> Findings:
     """One finding for each place where the factor is doubled or lost."""
     rates = program.fact(Rates)
     runs = program.fact(Together).runs
     for site, wraps in rates.shared.items():
         rate = rates.rate(site)
         if rate is not None and runs(site.scope):
-            yield from _twice(program, rate, [wrap for wrap in wraps if rates.sums([wrap])])
-    yield from _times_schedules(program)
+            yield from _twice(program, report, rate, [wrap for wrap in wraps if rates.sums([wrap])])
+    yield from _times_schedules(program, report)
     if any(_is_scaled(program, site) for site in rates.shared):
-        yield from _schedulers(program)
-        yield from _set(program)
-        yield from _warm_ups(program)
-    yield from _multipliers(program)
-    yield from _beside_schedules(program)
-    yield from _ignored(program)
+        yield from _schedulers(program, report)
+        yield from _set(program, report)
+        yield from _warm_ups(program, report)
+    yield from _multipliers(program, report)
+    yield from _beside_schedules(program, report)
+    yield from _ignored(program, report)
 
 
 def _is_scaled(program: Program, site: Site) -> bool:
@@ -72,28 +73,28 @@ def _is_scaled(program: Program, site: Site) -> bool:
     return rate is not None and rates.is_scaled(rate)
 
 
-def _twice(program: Program, rate: Occurrence, summing: list[Site]) -> Iterator[Finding]:
+def _twice(program: Program, report: Report, rate: Occurrence, summing: list[Site]) -> Iterator[Finding]:
     """(a) two factors, or one where gradients are added up."""
     count = program.fact(Scaling).count(rate)
     if count > 1:
         message = "This rate is multiplied by the number of ranks twice. Drop one factor."
-        fix = _without(program, rate)
-        yield hazard(program, "HZ06", Verdict.VIOLATED, rate, message, fix=fix, asks=True)
+        fix = _without(program, report, rate)
+        yield report.violated(rate, message, fix=fix, asks=True)
     elif count and summing:
         message = "op=Sum already makes the gradients that large, so this rate is too large. Drop the factor."
         related = tuple(beside(program, wrap, "gradients are summed here") for wrap in summing)
-        fix = _without(program, rate)
-        yield hazard(program, "HZ06", Verdict.VIOLATED, rate, message, related, fix, asks=True)
+        fix = _without(program, report, rate)
+        yield report.violated(rate, message, related, fix, asks=True)
 
 
-def _without(program: Program, rate: Occurrence) -> Change | None:
+def _without(program: Program, report: Report, rate: Occurrence) -> Change | None:
     """The rate without a factor that is written out."""
     edit = without_factor(program, rate)
     span = program.script.span(rate.node, rate.scope)
-    return Change("HZ06", "Drop the factor", span, (edit,)) if edit is not None else None
+    return report.change("Drop the factor", span, (edit,)) if edit is not None else None
 
 
-def _times_schedules(program: Program) -> Iterator[Finding]:
+def _times_schedules(program: Program, report: Report) -> Iterator[Finding]:
     """(b) a schedule object times a number."""
     seen = set[int]()
     for site in program.fact(Rates).made:
@@ -108,10 +109,10 @@ def _times_schedules(program: Program) -> Iterator[Finding]:
             ):
                 seen.add(id(node))
                 message = "A schedule is not a number: TypeError. Multiply the rates inside it."
-                yield hazard(program, "HZ06", Verdict.VIOLATED, at, message, fix=_scaled_inside(program, at))
+                yield report.violated(at, message, fix=_scaled_inside(program, report, at))
 
 
-def _scaled_inside(program: Program, product: Occurrence) -> Change | None:
+def _scaled_inside(program: Program, report: Report, product: Occurrence) -> Change | None:
     """Move the factor into the only schedule that it multiplies, if that has a single rate."""
     node, outside = product.node, without_factor(program, product)
     assert isinstance(node, ast.BinOp)
@@ -131,10 +132,10 @@ def _scaled_inside(program: Program, product: Occurrence) -> Change | None:
         return None
     inside = multiplied(program, Occurrence(rate, made.scope, made.statement), f"{name}.size()")
     span = program.script.span(node, product.scope)
-    return Change("HZ06", "Multiply the rate inside it", span, (*inside, outside))
+    return report.change("Multiply the rate inside it", span, (*inside, outside))
 
 
-def _schedulers(program: Program) -> Iterator[Finding]:
+def _schedulers(program: Program, report: Report) -> Iterator[Finding]:
     """Yield (c) Keras schedulers whose function uses neither the number of ranks nor the previous rate."""
     for site in program.script.sites_named("LearningRateScheduler"):
         if not program.names.calls(site, "tensorflow.keras.callbacks.LearningRateScheduler"):
@@ -153,11 +154,11 @@ def _schedulers(program: Program) -> Iterator[Finding]:
         if program.fact(Rates).is_scaled(at) or any(_reads_rate(each) for each in functions):
             continue
         message = "This sets the rate of one rank, and the factor hvd.size() is lost. Multiply it here too."
-        fix = _scaled_returns(program, site, functions)
-        yield hazard(program, "HZ06", Verdict.VIOLATED, site, message, fix=fix)
+        fix = _scaled_returns(program, report, site, functions)
+        yield report.violated(site, message, fix=fix)
 
 
-def _set(program: Program) -> Iterator[Finding]:
+def _set(program: Program, report: Report) -> Iterator[Finding]:
     """Yield (c) rates set during training to a number of the script, not derived from the previous rate."""
     rates, cases = program.fact(Rates), RateCases(program)
     settings = RateSettings(program, cases)
@@ -177,8 +178,8 @@ def _set(program: Program) -> Iterator[Finding]:
             name = horovod_name(program, value)
             edits = multiplied(program, value, f"{name}.size()") if name else ()
             span = program.script.span(value.node, value.scope)
-            fix = Change("HZ06", "Multiply it by the number of ranks", span, edits) if edits else None
-            yield hazard(program, "HZ06", Verdict.VIOLATED, value, message, fix=fix)
+            fix = report.change("Multiply it by the number of ranks", span, edits) if edits else None
+            yield report.violated(value, message, fix=fix)
 
 
 def _is_own(program: Program, at: Occurrence, seen: set[int]) -> bool:
@@ -213,7 +214,7 @@ def _is_of_turn(program: Program, binding: Binding) -> bool:
     return owner is not None and program.names.descends(owner, *api.CALLBACK)
 
 
-def _scaled_returns(program: Program, site: Site, functions: list[Scope]) -> Change | None:
+def _scaled_returns(program: Program, report: Report, site: Site, functions: list[Scope]) -> Change | None:
     """The factor on all that a function of an epoch returns."""
     name = horovod_name(program, site)
     if len(functions) != 1 or not name or not functions[0].returns:
@@ -227,7 +228,7 @@ def _scaled_returns(program: Program, site: Site, functions: list[Scope]) -> Cha
         for edit in multiplied(program, Occurrence(value, function, where), f"{name}.size()")
     ]
     span = program.script.span(site.node, site)
-    return Change("HZ06", "Multiply it by the number of ranks", span, tuple(edits))
+    return report.change("Multiply it by the number of ranks", span, tuple(edits))
 
 
 def _reads_rate(function: Scope) -> bool:
@@ -247,7 +248,7 @@ def _reads_rate(function: Scope) -> bool:
     return len(names) > 1 and names[1] in read
 
 
-def _warm_ups(program: Program) -> Iterator[Finding]:
+def _warm_ups(program: Program, report: Report) -> Iterator[Finding]:
     """(d) a warm-up to a rate that is not multiplied."""
     rates = program.fact(Rates)
     for site in program.fact(Horovod).calls("LearningRateWarmupCallback"):
@@ -260,11 +261,11 @@ def _warm_ups(program: Program) -> Iterator[Finding]:
             name = horovod_name(program, site)
             plain = isinstance(given, ast.Constant | ast.Name) and bool(name)
             text = f" * {name}.size()"
-            fix = appended(program, "HZ06", "Multiply it by the number of ranks", at, text) if plain else None
-            yield hazard(program, "HZ06", Verdict.VIOLATED, site, message, fix=fix)
+            fix = appended(report, "Multiply it by the number of ranks", at, text) if plain else None
+            yield report.violated(site, message, fix=fix)
 
 
-def _multipliers(program: Program) -> Iterator[Finding]:
+def _multipliers(program: Program, report: Report) -> Iterator[Finding]:
     """(e) a constant below 1, which is applied again each epoch."""
     for site in program.fact(Horovod).calls("LearningRateScheduleCallback"):
         given = argument(site.node, 1, "multiplier")
@@ -276,11 +277,11 @@ def _multipliers(program: Program) -> Iterator[Finding]:
             text = text_of(program, given, site)
             message = f"This multiplies the rate by {text} again each epoch. Pass lambda epoch: {text}."
             at = Occurrence(given, site.scope, site.statement)
-            fix = replaced(program, "HZ06", "Pass a function", at, f"lambda epoch: {text}")
-            yield hazard(program, "HZ06", Verdict.VIOLATED, site, message, fix=fix)
+            fix = replaced(report, "Pass a function", at, f"lambda epoch: {text}")
+            yield report.violated(site, message, fix=fix)
 
 
-def _beside_schedules(program: Program) -> Iterator[Finding]:
+def _beside_schedules(program: Program, report: Report) -> Iterator[Finding]:
     """(f) callbacks that set the rate of an optimizer whose rate is a schedule object."""
     rates = program.fact(Rates)
     given = [rate for site in rates.shared for rate in (rates.rate(site),) if rate is not None]
@@ -289,10 +290,10 @@ def _beside_schedules(program: Program) -> Iterator[Finding]:
     for site in program.fact(Horovod).calls(*RATE_CALLBACKS):
         if site.node not in program.fact(Strangers).calls:
             message = f"{site.name} has no effect: the rate of the optimizer is a schedule."
-            yield hazard(program, "HZ06", Verdict.VIOLATED, site, message)
+            yield report.violated(site, message)
 
 
-def _ignored(program: Program) -> Iterator[Finding]:
+def _ignored(program: Program, report: Report) -> Iterator[Finding]:
     """(g) ``lr=`` of an optimizer that only knows ``learning_rate=``."""
     for site in program.fact(Rates).made:
         word = next((each for each in site.node.keywords if each.arg == "lr"), None)
@@ -314,8 +315,8 @@ def _ignored(program: Program) -> Iterator[Finding]:
             message = "Keras 3's optimizers have no argument lr=: ValueError. Write learning_rate=."
         span, value = program.script.span(word, site), program.script.span(word.value, site)
         edit = Edit(span.start, value.start, "learning_rate=")
-        fix = Change("HZ06", "Write learning_rate=", span, (edit,))
-        yield hazard(program, "HZ06", verdict, site, message, fix=fix, asks=True)
+        fix = report.change("Write learning_rate=", span, (edit,))
+        yield report.finding(verdict, site, message, fix=fix, asks=True)
 
 
 def _is_new(cls: str) -> bool:

@@ -25,22 +25,23 @@ Fine is a model whose `train_step` has a distributed tape, and one that rank 0 t
 
 from __future__ import annotations
 
-from trainshift.core.finding import Related, Verdict
+from trainshift.core.finding import Related
 from trainshift.core.program import Program
 from trainshift.core.ranks.for_keras2 import ForKeras2
 from trainshift.core.ranks.together import Together
+from trainshift.core.report import Report
+from trainshift.core.rule import Findings
 from trainshift.core.training.horovod import KERAS
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.source.edit import Change
 from trainshift.python.syntax.chunk_syntax import Site
-from trainshift.restrictions.facts.places import beside, hazard, horovod_name, replaced
-from trainshift.restrictions.restriction import Findings
+from trainshift.restrictions.facts.places import beside, horovod_name, replaced
 
 _NOT = "Gradients are not averaged across ranks, so the ranks diverge."
 _TAKE_OUT = "Remove it, and let trainshift convert write the averaging."
 
 
-def check(program: Program) -> Findings:
+def check(program: Program, report: Report) -> Findings:
     """One finding for each call that has a model trained by an optimizer of each rank's own."""
     for_keras2 = program.fact(ForKeras2)
     for plain in program.fact(Together).plain_optimizers:
@@ -61,20 +62,20 @@ def check(program: Program) -> Findings:
             message = f"{_NOT} Let trainshift convert write the averaging for Keras 3."
         elif plain.site.name == "load_model":
             message = f"{_NOT} Keras loads a plain optimizer here; use hvd.load_model."
-            fix = _loaded_by_horovod(program, plain.site)
+            fix = _loaded_by_horovod(program, report, plain.site)
         elif plain.unused is not None:
             message = f"{_NOT} The wrapped optimizer is not the one that is used here."
             related = (beside(program, plain.unused, "the wrapped optimizer"),)
-        yield hazard(program, "HZ07", Verdict.VIOLATED, plain.site, message, related, fix, asks=True)
+        yield report.violated(plain.site, message, related, fix, asks=True)
     if not for_keras2.is_certain:
         for site in for_keras2.silent:
             message = (
                 f"On Keras 3 this averages nothing ({for_keras2.because}). Check which Keras it runs on."
             )
-            yield hazard(program, "HZ07", Verdict.UNKNOWN, site, message)
+            yield report.unknown(site, message)
 
 
-def _loaded_by_horovod(program: Program, site: Site) -> Change | None:
+def _loaded_by_horovod(program: Program, report: Report, site: Site) -> Change | None:
     name = horovod_name(program, site, KERAS)
     at = Occurrence(site.node.func, site.scope, site.statement)
-    return replaced(program, "HZ07", "Load by Horovod", at, f"{name}.load_model") if name else None
+    return replaced(report, "Load by Horovod", at, f"{name}.load_model") if name else None

@@ -25,13 +25,14 @@ from __future__ import annotations
 
 import ast
 
-from trainshift.core.finding import Related, Verdict
+from trainshift.core.finding import Related
 from trainshift.core.program import Program
 from trainshift.core.ranks.for_keras2 import ForKeras2
 from trainshift.core.ranks.together import Together
+from trainshift.core.report import Report
+from trainshift.core.rule import Findings
 from trainshift.python.syntax.chunk_syntax import Site
-from trainshift.restrictions.facts.places import beside, hazard, text_of
-from trainshift.restrictions.restriction import Findings
+from trainshift.restrictions.facts.places import beside, text_of
 
 
 def _what_to_write(program: Program, site: Site) -> str:
@@ -41,7 +42,7 @@ def _what_to_write(program: Program, site: Site) -> str:
     return f"Wrap the tape before its first gradient: {tape.id} = hvd.DistributedGradientTape({tape.id})."
 
 
-def check(program: Program) -> Findings:
+def check(program: Program, report: Report) -> Findings:
     """One finding for each call that takes gradients which nothing averages."""
     for plain in program.fact(Together).plain_tapes:
         text = text_of(program, plain.site.node.func, plain.site)
@@ -52,4 +53,4 @@ def check(program: Program) -> Findings:
             related = (beside(program, plain.unused, "the distributed tape"),)
         else:
             message += f" {_what_to_write(program, plain.site)}"
-        yield hazard(program, "HZ08", Verdict.VIOLATED, plain.site, message, related)
+        yield report.violated(plain.site, message, related)

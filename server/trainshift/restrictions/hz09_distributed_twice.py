@@ -22,12 +22,13 @@ from __future__ import annotations
 
 import ast
 
-from trainshift.core.finding import Verdict
 from trainshift.core.program import Program
 from trainshift.core.ranks.averaging import Averaging
 from trainshift.core.ranks.course import Course
 from trainshift.core.ranks.rates import TAPE_WRAPS, WRAPS
 from trainshift.core.ranks.together import Together
+from trainshift.core.report import Report
+from trainshift.core.rule import Findings
 from trainshift.core.training.control_flow import ControlFlow
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.steps import Steps
@@ -35,11 +36,10 @@ from trainshift.python.names.occurrence import Occurrence, of_call
 from trainshift.python.source.edit import Change, Edit
 from trainshift.python.syntax.chunk_syntax import Site, argument
 from trainshift.python.values.backward_slice import backward_slice
-from trainshift.restrictions.facts.places import beside, hazard, replaced
-from trainshift.restrictions.restriction import Findings
+from trainshift.restrictions.facts.places import beside, replaced
 
 
-def check(program: Program) -> Findings:
+def check(program: Program, report: Report) -> Findings:
     """Yield one finding for each call that averages something already averaged."""
     horovod, together = program.fact(Horovod), program.fact(Together)
     for wraps in (WRAPS, TAPE_WRAPS):
@@ -54,10 +54,14 @@ def check(program: Program) -> Findings:
                 if inner is site:
                     message = "Each iteration wraps this again: RecursionError. Wrap it before the loop."
                 related = (beside(program, inner, "the inner one"),) if inner is not site else ()
-                fix = _removed(program, site, given) if inner is not site and given is not None else None
-                yield hazard(program, "HZ09", Verdict.VIOLATED, site, message, related, fix)
-    yield from _reduced(program)
-    yield from _both(program)
+                fix = (
+                    _removed(program, report, site, given)
+                    if inner is not site and given is not None
+                    else None
+                )
+                yield report.violated(site, message, related, fix)
+    yield from _reduced(program, report)
+    yield from _both(program, report)
 
 
 def _inner(program: Program, given: ast.expr, site: Site, wraps: dict[ast.Call, Site]) -> Site | None:
@@ -68,7 +72,7 @@ def _inner(program: Program, given: ast.expr, site: Site, wraps: dict[ast.Call, 
     return None
 
 
-def _removed(program: Program, site: Site, given: ast.expr) -> Change:
+def _removed(program: Program, report: Report, site: Site, given: ast.expr) -> Change:
     """Remove a wrapper: the whole statement, if it only gives the inner one a name again."""
     node, text = site.statement.node, program.script.text(given, site)
     again = isinstance(node, ast.Assign) and [ast.unparse(each) for each in node.targets] == [
@@ -76,14 +80,14 @@ def _removed(program: Program, site: Site, given: ast.expr) -> Change:
     ]
     block, _ = program.script.siblings(site.statement)
     if not again or node.value is not site.node or len(block) == 1:  # type: ignore[attr-defined]
-        return replaced(program, "HZ09", "Remove this call", of_call(site), text)
+        return replaced(report, "Remove this call", of_call(site), text)
     span, source = program.script.statement_span(site.statement), program.script.source
     start, end = source.line_start(span.start), source.line_end(span.end)
     if source.text[start : span.start].strip() or source.text[span.end : end].strip():
-        return replaced(program, "HZ09", "Remove this call", of_call(site), text)
+        return replaced(report, "Remove this call", of_call(site), text)
     after = source.text[end : end + 2]
     edit = Edit(start, end + (2 if after == "\r\n" else min(len(after), 1)), "")
-    return Change("HZ09", "Remove this call", span, (edit,))
+    return report.change("Remove this call", span, (edit,))
 
 
 def _is_before(program: Program, inner: Site, outer: Site, given: ast.expr) -> bool:
@@ -105,7 +109,7 @@ def _is_before(program: Program, inner: Site, outer: Site, given: ast.expr) -> b
     return runs_first and made is not used and not inner.statement.is_nested
 
 
-def _reduced(program: Program) -> Findings:
+def _reduced(program: Program, report: Report) -> Findings:
     """Gradients that are reduced by hand, and were averaged before."""
     averaging = program.fact(Averaging)
     distributed = {each.site.node: each.site for each in program.fact(Steps).gradients if each.wraps}
@@ -128,10 +132,10 @@ def _reduced(program: Program) -> Findings:
             message = (
                 "These gradients are already averaged, and are summed here: the step is N times as long."
             )
-            yield hazard(program, "HZ09", Verdict.VIOLATED, site, message, related)
+            yield report.violated(site, message, related)
         else:
             message = "These gradients are already averaged. This call only costs time."
-            yield hazard(program, "HZ09", Verdict.HARMLESS, site, message, related)
+            yield report.harmless(site, message, related)
 
 
 def _sums(program: Program, site: Site) -> bool:
@@ -145,7 +149,7 @@ def _sums(program: Program, site: Site) -> bool:
     return any(name.endswith(".Sum") for name in names)
 
 
-def _both(program: Program) -> Findings:
+def _both(program: Program, report: Report) -> Findings:
     """Tapes and optimizers that are both wrapped: only the tape averages."""
     averaging = program.fact(Averaging)
     seen = set[Site]()
@@ -158,4 +162,4 @@ def _both(program: Program) -> Findings:
                 "The tape and the optimizer are both wrapped. Only the tape averages; leave the optimizer "
                 "as it is."
             )
-            yield hazard(program, "HZ09", Verdict.HARMLESS, wraps[0], message)
+            yield report.harmless(wraps[0], message)

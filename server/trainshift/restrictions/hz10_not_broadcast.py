@@ -29,16 +29,17 @@ from trainshift.core.ranks.broadcasts import Broadcasts
 from trainshift.core.ranks.restores import Restores
 from trainshift.core.ranks.strangers import Strangers
 from trainshift.core.ranks.together import Together
+from trainshift.core.report import Report
+from trainshift.core.rule import Findings
 from trainshift.core.training.horovod import Horovod
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.syntax.chunk_syntax import Site, argument
-from trainshift.restrictions.facts.places import beside, hazard
-from trainshift.restrictions.restriction import Findings
+from trainshift.restrictions.facts.places import beside
 
 _WHY = "The ranks start from different weights and stay different."
 
 
-def check(program: Program) -> Findings:
+def check(program: Program, report: Report) -> Findings:
     """One finding for each loop whose ranks start apart."""
     # Models whose gradients are not averaged yet (HZ07, HZ08) will be averaged, and also start from
     # different weights.
@@ -61,7 +62,7 @@ def check(program: Program) -> Findings:
             message = "Trainshift cannot tell whether these variables are broadcast too. Check that they are."
         if verdict is Verdict.HARMLESS:
             message = "Nothing broadcasts the weights, but all ranks draw or load the same."
-        yield hazard(program, "HZ10", verdict, site, message, related)
+        yield report.finding(verdict, site, message, related)
 
 
 def _is_refused(program: Program) -> bool:

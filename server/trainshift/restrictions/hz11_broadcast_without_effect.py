@@ -25,30 +25,30 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
-from trainshift.core.finding import Verdict
 from trainshift.core.program import Program
 from trainshift.core.ranks.broadcasts import Broadcasts
 from trainshift.core.ranks.together import Together
+from trainshift.core.report import Report
+from trainshift.core.rule import Findings
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.source.edit import Change
 from trainshift.python.syntax.chunk_syntax import Site, Statement, argument, dotted
 from trainshift.restrictions.facts.moves import abreast, inserted, moved
-from trainshift.restrictions.facts.places import beside, hazard
-from trainshift.restrictions.restriction import Findings
+from trainshift.restrictions.facts.places import beside
 
 
-def check(program: Program) -> Findings:
+def check(program: Program, report: Report) -> Findings:
     """One finding for each broadcast that does nothing or is undone."""
     together = program.fact(Together)
     if together.loops and not together.averaged:
         return
     for spoiled in program.fact(Broadcasts).spoiled:
         related = () if spoiled.other is None else (beside(program, spoiled.other, "the other place"),)
-        fix = _called_first(program, spoiled.site) if spoiled.is_empty else None
-        yield hazard(program, "HZ11", Verdict.VIOLATED, spoiled.site, spoiled.reason, related, fix, asks=True)
+        fix = _called_first(program, report, spoiled.site) if spoiled.is_empty else None
+        yield report.violated(spoiled.site, spoiled.reason, related, fix, asks=True)
 
 
-def _called_first(program: Program, broadcast: Site) -> Change | None:
+def _called_first(program: Program, report: Report, broadcast: Site) -> Change | None:
     """Call the model on the first element of a later loop's data, above its broadcast."""
     script, given = program.script, argument(broadcast.node, 0, "variables")
     model = dotted(given.value) if isinstance(given, ast.Attribute) else ""
@@ -67,16 +67,18 @@ def _called_first(program: Program, broadcast: Site) -> Change | None:
                 return None
             for place in beside:
                 if _are_bound_above(program, above, place):
-                    return _called_above(program, f"{model}({taken})", broadcast.statement, place)
+                    return _called_above(program, report, f"{model}({taken})", broadcast.statement, place)
     return None
 
 
-def _called_above(program: Program, call: str, broadcast: Statement, place: Statement) -> Change | None:
+def _called_above(
+    program: Program, report: Report, call: str, broadcast: Statement, place: Statement
+) -> Change | None:
     """Insert a call above a statement, and move an earlier broadcast behind it."""
-    change = inserted(program, "HZ11", "Call the model first", call, place)
+    change = inserted(report, "Call the model first", call, place)
     if change is None or program.script.span(broadcast.node, broadcast).start > change.edits[0].start:
         return change
-    behind = moved(program, "HZ11", change.title, [broadcast], place)
+    behind = moved(report, change.title, [broadcast], place)
     if behind is None or not isinstance(broadcast.node, ast.Expr):
         return None
     (removed, added) = behind.edits

@@ -25,7 +25,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
-from trainshift.core.finding import Finding, Verdict
+from trainshift.core.finding import Finding
 from trainshift.core.program import Program
 from trainshift.core.ranks.branches import Branch, Branches
 from trainshift.core.ranks.collectives import Collectives
@@ -33,6 +33,8 @@ from trainshift.core.ranks.horovod_api import RANK
 from trainshift.core.ranks.list_members import callbacks
 from trainshift.core.ranks.own_horovod import OwnHorovod
 from trainshift.core.ranks.together import Together
+from trainshift.core.report import Report
+from trainshift.core.rule import Findings
 from trainshift.core.training.control_flow import ControlFlow
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.loop_kinds import Pattern
@@ -42,8 +44,7 @@ from trainshift.python.names.values import Instance, UserInstance, Value
 from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement, argument, dotted
 from trainshift.python.values.backward_slice import sliced
 from trainshift.restrictions.facts.moves import hoisted
-from trainshift.restrictions.facts.places import beside, hazard
-from trainshift.restrictions.restriction import Findings
+from trainshift.restrictions.facts.places import beside
 
 _SHARED = ("MetricAverageCallback", "BroadcastGlobalVariablesCallback", "BestModelCheckpoint")
 
@@ -58,7 +59,7 @@ _ON_SOME = (
 _READ = (ast.Name, ast.Attribute)
 
 
-def check(program: Program) -> Findings:
+def check(program: Program, report: Report) -> Findings:
     """Yield one finding for each collective that only some ranks reach."""
     branches, collectives = program.fact(Branches), program.fact(Collectives)
     told = set[Scope | None]()
@@ -66,27 +67,29 @@ def check(program: Program) -> Findings:
         branch = branches.of_call(site)
         if branch is not None and not _has_twin(program, branch) and not _is_uncalled(program, branch):
             told.add(site.scope.function())
-            yield _finding(program, of_call(site), branch)
+            yield _finding(program, report, of_call(site), branch)
     for site, inner in collectives.calling.items():
         branch = branches.of_call(site)
         if branch is None or _has_twin(program, branch) or inner.scope.function() in told:
             continue
         if _is_uncalled(program, branch):
             continue
-        yield _finding(program, of_call(site), branch)
+        yield _finding(program, report, of_call(site), branch)
     for element, branch in _callbacks(program):
         added = of_call(element.site) if element.site is not None else None
-        yield _finding(program, element, branch, added)
+        yield _finding(program, report, element, branch, added)
     for at, branch in _validations(program):
         related = (beside(program, branch.test, "the test of the rank"),)
-        yield hazard(program, "HZ12", Verdict.VIOLATED, at, _ON_SOME, related)
+        yield report.violated(at, _ON_SOME, related)
 
 
-def _finding(program: Program, at: Occurrence, branch: Branch, added: Occurrence | None = None) -> Finding:
+def _finding(
+    program: Program, report: Report, at: Occurrence, branch: Branch, added: Occurrence | None = None
+) -> Finding:
     message = "Some ranks wait here for ranks that never come. Make this call on every rank."
     related = (beside(program, branch.test, "the test of the rank"),)
-    fix = hoisted(program, "HZ12", "Make this call on every rank", added or at, branch)
-    return hazard(program, "HZ12", Verdict.VIOLATED, at, message, related, fix, True)
+    fix = hoisted(report, "Make this call on every rank", added or at, branch)
+    return report.violated(at, message, related, fix, asks=True)
 
 
 def _is_uncalled(program: Program, branch: Branch) -> bool:

@@ -42,6 +42,8 @@ from trainshift.core.ranks.together import Together
 from trainshift.core.ranks.trails import Trails
 from trainshift.core.ranks.uniformity import Uniformity
 from trainshift.core.ranks.value_flow import ValueFlow, tests_around
+from trainshift.core.report import Report
+from trainshift.core.rule import Findings
 from trainshift.core.training.control_flow import ControlFlow
 from trainshift.core.training.executions import Executions, innermost_loop
 from trainshift.core.training.horovod import KERAS, TENSORFLOW, Horovod
@@ -65,8 +67,7 @@ from trainshift.python.syntax.chunk_syntax import (
 )
 from trainshift.python.values.call_graph import called_from, functions_leading_to
 from trainshift.restrictions.facts.moves import hoisted, inserted
-from trainshift.restrictions.facts.places import hazard, horovod_name, replaced, text_of
-from trainshift.restrictions.restriction import Findings
+from trainshift.restrictions.facts.places import horovod_name, replaced, text_of
 
 _STEERING = {"EarlyStopping": "val_loss", "ReduceLROnPlateau": "val_loss", "TerminateOnNaN": "loss"}
 _AVERAGING = "MetricAverageCallback"
@@ -82,24 +83,24 @@ _SKIPPED = "Each rank skips steps by its own batch, and the others wait for it. 
 _ENDED = "Each rank decides alone when this loop ends, and the others wait for it. Decide together."
 
 
-def check(program: Program) -> Findings:
+def check(program: Program, report: Report) -> Findings:
     """Yield one finding for each callback, each jump, and each rate by which ranks diverge."""
     told = set[Statement]()
     found: list[Finding] = []
     for loop in program.fact(Together).averaged:
         if loop.pattern is Pattern.OPTIMIZER and loop.is_call:
-            found += _of_callbacks(program, loop, told)
+            found += _of_callbacks(program, report, loop, told)
             if _is_averaged(program, loop.sites[0]):
                 continue
-        found += _of_jumps(program, loop)
-        found += _of_rates(program, loop, told)
+        found += _of_jumps(program, report, loop)
+        found += _of_rates(program, report, loop, told)
     yield from found
     if program.fact(Together).averaged:
-        yield from _of_draws(program)
-        yield from _of_skips(program, [each.span for each in found])
+        yield from _of_draws(program, report)
+        yield from _of_skips(program, report, [each.span for each in found])
 
 
-def _of_skips(program: Program, told: list[Span]) -> Iterator[Finding]:
+def _of_skips(program: Program, report: Report, told: list[Span]) -> Iterator[Finding]:
     """The steps that each rank leaves out by its own batch, and the loops that it ends by its own draw."""
     uniformity = program.fact(Uniformity)
     for each in program.fact(Decisions).all:
@@ -109,14 +110,14 @@ def _of_skips(program: Program, told: list[Span]) -> Iterator[Finding]:
             continue
         test = Occurrence(each.test, each.statement.scope, each.statement)
         if each.decides in (Decides.SKIPS, Decides.STEPS):
-            yield hazard(program, "HZ13", Verdict.VIOLATED, test, _SKIPPED)
+            yield report.violated(test, _SKIPPED)
         elif any(
             one.kind is not CauseKind.DATA and not uniformity.is_meant(one) for one in uniformity.causes(test)
         ):
-            yield hazard(program, "HZ13", Verdict.VIOLATED, test, _ENDED)
+            yield report.violated(test, _ENDED)
 
 
-def _of_draws(program: Program) -> Iterator[Finding]:
+def _of_draws(program: Program, report: Report) -> Iterator[Finding]:
     """Yield the random draws and machine properties that must be the same on all ranks: a rate, a width."""
     reported = set[ast.AST]()
     for each in program.fact(Sinks).divergences if program.fact(Uniformity).asks_any else ():
@@ -129,12 +130,12 @@ def _of_draws(program: Program) -> Iterator[Finding]:
         text = one_line(program.script.text(at.node, at.scope))
         advice = _DRAWN if each.cause.kind is CauseKind.DRAW else _SENT
         message = f"{text} {each.cause.kind.value}: {each.sink.value}. {advice}"
-        yield hazard(program, "HZ13", Verdict.VIOLATED, at, message)
+        yield report.violated(at, message)
     if not program.fact(Horovod).calls("broadcast_object"):
         for site, known in program.fact(Libraries).sites(Role.TRAINS):
             if known.flag("draws") and program.fact(Together).is_of_all(site):
                 message = f"{site.name} draws parameters on each rank: {Sink.MODEL.value}. {_DRAWN}"
-                yield hazard(program, "HZ13", Verdict.VIOLATED, of_call(site), message)
+                yield report.violated(of_call(site), message)
 
 
 def _asks(program: Program, kind: CauseKind, test: Occurrence) -> bool:
@@ -169,7 +170,7 @@ def _branch_of(program: Program, element: Occurrence) -> Branch | None:
     return branch
 
 
-def _of_callbacks(program: Program, loop: Loop, told: set[Statement]) -> Iterator[Finding]:
+def _of_callbacks(program: Program, report: Report, loop: Loop, told: set[Statement]) -> Iterator[Finding]:
     site = loop.sites[0]
     averaged = False
     for element in callbacks(program.script, site):
@@ -178,9 +179,9 @@ def _of_callbacks(program: Program, loop: Loop, told: set[Statement]) -> Iterato
         for value in program.names.values(*element[:3]):
             if not isinstance(value, Instance | UserInstance):
                 continue
-            yield from _of_own(program, site, value, averaged, branch, element, told)
+            yield from _of_own(program, report, site, value, averaged, branch, element, told)
             if _stops_by_clock(program, value):
-                yield hazard(program, "HZ13", Verdict.VIOLATED, element, _BY_CLOCK)
+                yield report.violated(element, _BY_CLOCK)
             kind = _steers(program, value)
             if not kind:
                 continue
@@ -189,10 +190,10 @@ def _of_callbacks(program: Program, loop: Loop, told: set[Statement]) -> Iterato
                     f"{kind} steers some ranks only, and the others go on without it. Add it on every rank."
                 )
                 added = of_call(element.site) if element.site is not None and averaged else element
-                fix = hoisted(program, "HZ13", "Add it on every rank", added, branch)
-                yield hazard(program, "HZ13", Verdict.VIOLATED, element, message, fix=fix, asks=True)
+                fix = hoisted(report, "Add it on every rank", added, branch)
+                yield report.violated(element, message, fix=fix, asks=True)
             elif not averaged:
-                yield from _by_own_metrics(program, site, element, value, kind)
+                yield from _by_own_metrics(program, report, site, element, value, kind)
 
 
 def _steers(program: Program, value: Instance | UserInstance) -> str:
@@ -217,6 +218,7 @@ def _stops_by_clock(program: Program, value: Instance | UserInstance) -> bool:
 
 def _of_own(
     program: Program,
+    report: Report,
     fit: Site,
     callback: Instance | UserInstance,
     averaged: bool,
@@ -236,12 +238,12 @@ def _of_own(
             message = (
                 "This ends training on some ranks only, and the others wait. Decide alike on every rank."
             )
-            yield hazard(program, "HZ13", Verdict.VIOLATED, statement, message)
+            yield report.violated(statement, message)
             continue
         tests = list(tests_around(statement, None))
         if any(_asks(program, CauseKind.CLOCK, each) for each in tests):
             told.add(statement)
-            yield hazard(program, "HZ13", Verdict.VIOLATED, statement, _RATE if is_rate else _BY_CLOCK)
+            yield report.violated(statement, _RATE if is_rate else _BY_CLOCK)
             continue
         at_end = _ends_epoch(program, method)
         metrics = [each for test in tests for each in _logged(program, test)]
@@ -253,8 +255,8 @@ def _of_own(
         verdict = Verdict.UNKNOWN if shared and not judged else Verdict.VIOLATED
         fixed = verdict is Verdict.VIOLATED and at_end and not judged
         by_metrics = _BY_OWN if program.fact(ForKeras2).is_keras3 else _BY_METRICS
-        fix = _averaged(program, element) if fixed else None
-        yield hazard(program, "HZ13", verdict, statement, _RATE if is_rate else by_metrics, fix=fix)
+        fix = _averaged(program, report, element) if fixed else None
+        yield report.finding(verdict, statement, _RATE if is_rate else by_metrics, fix=fix)
 
 
 def _logged(program: Program, test: Occurrence, seen: frozenset[ast.expr] = frozenset()) -> Iterator[str]:
@@ -323,7 +325,12 @@ def _steering(program: Program) -> Iterator[tuple[Statement, bool]]:
 
 
 def _by_own_metrics(
-    program: Program, site: Site, element: Occurrence, value: Instance | UserInstance, kind: str
+    program: Program,
+    report: Report,
+    site: Site,
+    element: Occurrence,
+    value: Instance | UserInstance,
+    kind: str,
 ) -> Iterator[Finding]:
     on_keras3 = program.fact(ForKeras2).is_keras3
     average = "average them" if on_keras3 else f"put {_AVERAGING} before it"
@@ -337,12 +344,12 @@ def _by_own_metrics(
             "the same "
             f"data; else {average}."
         )
-        yield hazard(program, "HZ13", Verdict.UNKNOWN, element, message)
+        yield report.unknown(element, message)
     else:
-        yield hazard(program, "HZ13", Verdict.VIOLATED, element, message, fix=_averaged(program, element))
+        yield report.violated(element, message, fix=_averaged(program, report, element))
 
 
-def _averaged(program: Program, element: Occurrence) -> Change | None:
+def _averaged(program: Program, report: Report, element: Occurrence) -> Change | None:
     """Insert the averaging callback before one in a literal list, or added to one.
 
     None for Keras 3, on which Horovod's callback does not work.
@@ -354,10 +361,10 @@ def _averaged(program: Program, element: Occurrence) -> Change | None:
     title, average = "Average the metrics first", f"{name}.callbacks.{_AVERAGING}()"
     span = program.script.span(element.node, element.scope)
     if isinstance(path[-2], ast.List):
-        return Change("HZ13", title, span, (Edit(span.start, span.start, f"{average}, "),))
+        return report.change(title, span, (Edit(span.start, span.start, f"{average}, "),))
     match statement.node:
         case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id=callbacks), attr="append"))):
-            return inserted(program, "HZ13", title, f"{callbacks}.append({average})", statement)
+            return inserted(report, title, f"{callbacks}.append({average})", statement)
     return None
 
 
@@ -385,7 +392,7 @@ def _of_heir(program: Program, cls: Scope) -> str:
     return ""
 
 
-def _of_jumps(program: Program, loop: Loop) -> Iterator[Finding]:
+def _of_jumps(program: Program, report: Report, loop: Loop) -> Iterator[Finding]:
     """Yield the jumps out of a loop of the script that depend on a rank's own value."""
     around = _around(program, loop)
     loops = {each for nest in around for each in nest}
@@ -405,17 +412,19 @@ def _of_jumps(program: Program, loop: Loop) -> Iterator[Finding]:
             test = Occurrence(inner.node.test, inner.scope, where)
             place = test if leaf is inner or not leaves else leaf
             if _asks(program, CauseKind.CLOCK, test):
-                fix = _decided_by_root(program, test, loop)
+                fix = _decided_by_root(program, report, test, loop)
                 message = _BY_CLOCK if leaves else _PASSED
-                yield hazard(program, "HZ13", Verdict.VIOLATED, place, message, fix=fix, asks=True)
+                yield report.violated(place, message, fix=fix, asks=True)
                 continue
             tests = (test, *_tests_within(inner, statement)) if leaves else (test,)
             found = [each for each in tests if _asks(program, CauseKind.DATA, each)]
             if found:
-                fix = _average_of_loss(program, test, loop) or _decided_by_root(program, test, loop)
+                fix = _average_of_loss(program, report, test, loop) or _decided_by_root(
+                    program, report, test, loop
+                )
                 fix = fix if found == [test] else None
                 message = _BY_VALUE if leaves else _PASSED
-                yield hazard(program, "HZ13", Verdict.VIOLATED, place, message, fix=fix, asks=True)
+                yield report.violated(place, message, fix=fix, asks=True)
 
 
 def _around(program: Program, loop: Loop) -> list[list[Statement]]:
@@ -457,7 +466,7 @@ def _looks_up(test: ast.expr) -> bool:
     return isinstance(test, ast.Compare) and all(isinstance(each, kinds) for each in test.ops)
 
 
-def _of_rates(program: Program, loop: Loop, told: set[Statement]) -> Iterator[Finding]:
+def _of_rates(program: Program, report: Report, loop: Loop, told: set[Statement]) -> Iterator[Finding]:
     """The rates that a rank sets by values of its own."""
     runs = program.fact(Together).runs
     for rate in program.fact(Sinks).rates_set:
@@ -467,17 +476,17 @@ def _of_rates(program: Program, loop: Loop, told: set[Statement]) -> Iterator[Fi
         asked = [*tests_around(statement, None), rate]
         if any(_asks(program, CauseKind.DATA, each) for each in asked):
             told.add(statement)
-            yield hazard(program, "HZ13", Verdict.VIOLATED, statement, _RATE)
+            yield report.violated(statement, _RATE)
 
 
-def _decided_by_root(program: Program, test: Occurrence, loop: Loop) -> Change | None:
+def _decided_by_root(program: Program, report: Report, test: Occurrence, loop: Loop) -> Change | None:
     """Replace the test of each rank by that of rank 0; sessions have no such call."""
     horovod, text = horovod_name(program, test, TENSORFLOW), program.script.text(test.node, test.scope)
     traced = program.fact(Executions).is_traced(test.scope)
     if loop.pattern in SESSION_PATTERNS or traced or not horovod or "\n" in text:
         return None
     decided = f"{horovod}.broadcast_object({text}, root_rank=0)"
-    return replaced(program, "HZ13", "Have rank 0 decide", test, decided)
+    return replaced(report, "Have rank 0 decide", test, decided)
 
 
 def _tests_within(statement: Statement, loop: Statement) -> Iterator[Occurrence]:
@@ -515,7 +524,7 @@ def _leaves(program: Program, block: list[Statement], loops: set[Statement]) -> 
     )
 
 
-def _average_of_loss(program: Program, test: Occurrence, loop: Loop) -> Change | None:
+def _average_of_loss(program: Program, report: Report, test: Occurrence, loop: Loop) -> Change | None:
     """Replace the only name through which a test reads a step's loss by its average."""
     losses = program.fact(Uniformity).losses.keys() | {each.node for each in loop.sites}
 
@@ -543,4 +552,4 @@ def _average_of_loss(program: Program, test: Occurrence, loop: Loop) -> Change |
         return None
     (name,) = names
     text = f"{horovod}.allreduce({text_of(program, name.node, name.scope)})"
-    return replaced(program, "HZ13", "Average the loss first", name, text)
+    return replaced(report, "Average the loss first", name, text)

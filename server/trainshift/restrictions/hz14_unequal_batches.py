@@ -30,18 +30,19 @@ from trainshift.core.ranks.feeds import Feed, Feeds
 from trainshift.core.ranks.shares import Shares, Uneven
 from trainshift.core.ranks.together import Together
 from trainshift.core.ranks.trails import Trails
+from trainshift.core.report import Report, span_of
+from trainshift.core.rule import Findings
 from trainshift.core.training.loop_kinds import Loop
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.source.edit import Change
 from trainshift.python.syntax.chunk_syntax import Scope, Site, argument, hides_arguments, last_name
-from trainshift.restrictions.facts.places import appended, beside, hazard, horovod_name, span_of
-from trainshift.restrictions.restriction import Findings
+from trainshift.restrictions.facts.places import appended, beside, horovod_name
 
 # Functions that create data with batches of their own.
 _DATASETS = ("batch", "padded_batch", "from_tensor_slices", "from_generator", "flow", "flow_from_directory")
 
 
-def check(program: Program) -> Findings:
+def check(program: Program, report: Report) -> Findings:
     """One finding for each split that leaves some rank more batches than others."""
     shares = program.fact(Shares)
     seen = set[int]()
@@ -59,11 +60,15 @@ def check(program: Program) -> Findings:
                 message = "If the files differ in length, a rank with more batches waits for the others."
             verdict = Verdict.VIOLATED if is_seen else Verdict.UNKNOWN
             fixable = is_seen and not uneven.counted
-            fix = (_taken(program, loop, uneven) or _stepped(program, loop, uneven)) if fixable else None
-            yield hazard(program, "HZ14", verdict, uneven.at, message, related, fix, asks=True)
+            fix = (
+                (_taken(program, report, loop, uneven) or _stepped(program, report, loop, uneven))
+                if fixable
+                else None
+            )
+            yield report.finding(verdict, uneven.at, message, related, fix, asks=True)
 
 
-def _taken(program: Program, loop: Loop, uneven: Uneven) -> Change | None:
+def _taken(program: Program, report: Report, loop: Loop, uneven: Uneven) -> Change | None:
     """Limit each rank to the number of batches that all have, after the batching of a split of known
     length.
     """
@@ -81,10 +86,10 @@ def _taken(program: Program, loop: Loop, uneven: Uneven) -> Change | None:
     if not any(each.node is uneven.at.node for each in program.fact(Trails).behind(of)):
         return None
     text = f".take(len({rows.id}) // {name}.size() // {program.script.text(size, batch)})"
-    return appended(program, "HZ14", "Take equally many batches on all ranks", of.part(batch.node), text)
+    return appended(report, "Take equally many batches on all ranks", of.part(batch.node), text)
 
 
-def _stepped(program: Program, loop: Loop, uneven: Uneven) -> Change | None:
+def _stepped(program: Program, report: Report, loop: Loop, uneven: Uneven) -> Change | None:
     """Limit each rank to the number of steps that all have, if a `fit` gets a part of an array directly."""
     fit, feed = loop.sites[0], program.fact(Feeds).of(loop)
     name, rows = horovod_name(program, fit), _rows(program, feed, uneven)
@@ -105,7 +110,7 @@ def _stepped(program: Program, loop: Loop, uneven: Uneven) -> Change | None:
     edits = program.fact(Layout).add_keyword(
         fit, "steps_per_epoch", f"len({rows.id}) // {name}.size() // {batch}"
     )
-    return Change("HZ14", "Take equally many batches on all ranks", span_of(program, fit), edits)
+    return report.change("Take equally many batches on all ranks", span_of(program, fit), edits)
 
 
 def _rows(program: Program, feed: Feed, uneven: Uneven) -> ast.Name | None:

@@ -21,16 +21,16 @@ from __future__ import annotations
 
 import ast
 
-from trainshift.core.finding import Verdict
 from trainshift.core.program import Program
 from trainshift.core.ranks.feeds import Feed, Feeds
 from trainshift.core.ranks.together import Together
 from trainshift.core.ranks.uniformity import Uniformity
 from trainshift.core.ranks.verdict import Unknown
+from trainshift.core.report import Report
+from trainshift.core.rule import Findings
 from trainshift.python.names.occurrence import Occurrence, of_call
 from trainshift.python.source.edit import Change
-from trainshift.restrictions.facts.places import appended, hazard, horovod_name
-from trainshift.restrictions.restriction import Findings
+from trainshift.restrictions.facts.places import appended, horovod_name
 
 _MAKING = tuple(
     f"tensorflow.data.{name}"
@@ -41,7 +41,7 @@ _MAKING = tuple(
 )  # fmt: skip
 
 
-def check(program: Program) -> Findings:
+def check(program: Program, report: Report) -> Findings:
     """One finding for each loop whose ranks all take the same batches."""
     feeds = program.fact(Feeds)
     for loop in program.fact(Together).loops:
@@ -54,24 +54,24 @@ def check(program: Program) -> Findings:
                 "All ranks train on the same batches: N ranks do the work of one, at N times its rate. "
                 "Add hvd.rank() to its seed, or shard the data."
             )
-            fix = _by_rank(program, feeds.seeds(feed)) or _sharded(program, feed)
-            yield hazard(program, "HZ15", Verdict.VIOLATED, loop.sites[0], message, fix=fix, asks=True)
+            fix = _by_rank(program, report, feeds.seeds(feed)) or _sharded(program, report, feed)
+            yield report.violated(loop.sites[0], message, fix=fix, asks=True)
         elif isinstance(order, Unknown):
             message = (
                 "If all ranks get the same seed here, they train on the same batches. Add hvd.rank() to it."
             )
-            yield hazard(program, "HZ15", Verdict.UNKNOWN, loop.sites[0], message)
+            yield report.unknown(loop.sites[0], message)
 
 
-def _by_rank(program: Program, seeds: list[Occurrence]) -> Change | None:
+def _by_rank(program: Program, report: Report, seeds: list[Occurrence]) -> Change | None:
     """Add the rank to the only seed of the order."""
     name = horovod_name(program, seeds[0]) if len(seeds) == 1 else ""
     if not name or not isinstance(seeds[0].node, ast.Constant | ast.Name):
         return None
-    return appended(program, "HZ15", "Add the rank to the seed", seeds[0], f" + {name}.rank()")
+    return appended(report, "Add the rank to the seed", seeds[0], f" + {name}.rank()")
 
 
-def _sharded(program: Program, feed: Feed) -> Change | None:
+def _sharded(program: Program, report: Report, feed: Feed) -> Change | None:
     """Shard the data for each rank, directly after the only call that creates them, if steps are equal."""
     bounded = feed.steps and not any(map(program.fact(Uniformity).on_rank, feed.steps))
     made = [site for site in feed.calls if program.names.calls(site, *_MAKING)]
@@ -81,6 +81,4 @@ def _sharded(program: Program, feed: Feed) -> Change | None:
     function = made[0].scope.function()
     if function is not None and len(program.names.callers(function)[0]) != 1:
         return None
-    return appended(
-        program, "HZ15", "Shard the data", of_call(made[0]), f".shard({name}.size(), {name}.rank())"
-    )
+    return appended(report, "Shard the data", of_call(made[0]), f".shard({name}.size(), {name}.rank())")

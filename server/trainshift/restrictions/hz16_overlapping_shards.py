@@ -21,21 +21,21 @@ from __future__ import annotations
 
 import ast
 
-from trainshift.core.finding import Verdict
 from trainshift.core.program import Program
 from trainshift.core.ranks.shares import Shares
 from trainshift.core.ranks.together import Together
+from trainshift.core.report import Report, span_of
+from trainshift.core.rule import Findings
 from trainshift.core.training.horovod import Horovod
 from trainshift.python.names.occurrence import Occurrence, of_call
 from trainshift.python.source.edit import Change, Edit
 from trainshift.python.source.source import Span
 from trainshift.python.syntax.chunk_syntax import Scope, Site, arguments, dotted
 from trainshift.restrictions.facts.moves import lines_of
-from trainshift.restrictions.facts.places import beside, hazard, replaced, span_of
-from trainshift.restrictions.restriction import Findings
+from trainshift.restrictions.facts.places import beside, replaced
 
 
-def check(program: Program) -> Findings:
+def check(program: Program, report: Report) -> Findings:
     """One finding for each part that overlaps with those of other ranks."""
     shares, runs = program.fact(Shares), program.fact(Together).runs
     told = set[tuple[ast.AST | Scope, str]]()
@@ -43,9 +43,9 @@ def check(program: Program) -> Findings:
         if not runs(part.at.scope):
             continue
         if part.wrong:
-            fix = _swapped(program, part.site) if part.wrong == "swapped" and part.site else None
+            fix = _swapped(program, report, part.site) if part.wrong == "swapped" and part.site else None
             if part.wrong == "local":
-                fix = _by_rank(program, part.at)
+                fix = _by_rank(program, report, part.at)
             if fix is None and isinstance(part.at.node, ast.Subscript):
                 # One wrong number cuts all of some arrays.
                 wrong = part.at.scope, ast.unparse(part.at.node.slice)
@@ -56,7 +56,7 @@ def check(program: Program) -> Findings:
                 "swapped": "shard takes the number of shards first and then the index. Swap the arguments.",
                 "local": "local_rank() is the same on all machines, so their shards are equal. Use rank().",
             }[part.wrong]
-            yield hazard(program, "HZ16", Verdict.VIOLATED, part.at, message, fix=fix)
+            yield report.violated(part.at, message, fix=fix)
         elif (shuffle := shares.shuffled_apart(part)) is not None:
             if isinstance(part.at.node, ast.Subscript):
                 # The arrays of one shuffle are cut alike.
@@ -68,20 +68,20 @@ def check(program: Program) -> Findings:
                 "Each rank shuffles in its own order first, so the shards overlap. Shard before the shuffle."
             )
             related = (beside(program, shuffle, "the shuffle"),)
-            fix = _sharded_first(program, part.site, shuffle) if part.site else None
-            yield hazard(program, "HZ16", Verdict.VIOLATED, part.at, message, related, fix)
+            fix = _sharded_first(program, report, part.site, shuffle) if part.site else None
+            yield report.violated(part.at, message, related, fix)
 
 
-def _swapped(program: Program, site: Site) -> Change | None:
+def _swapped(program: Program, report: Report, site: Site) -> Change | None:
     if len(site.node.args) != 2:
         return None
     spans = [program.script.span(each, site) for each in site.node.args]
     texts = [program.script.text(each, site) for each in site.node.args]
     edits = (Edit(spans[0].start, spans[0].end, texts[1]), Edit(spans[1].start, spans[1].end, texts[0]))
-    return Change("HZ16", "Swap the arguments", program.script.span(site.node, site), edits)
+    return report.change("Swap the arguments", program.script.span(site.node, site), edits)
 
 
-def _sharded_first(program: Program, shard: Site, shuffle: Site) -> Change | None:
+def _sharded_first(program: Program, report: Report, shard: Site, shuffle: Site) -> Change | None:
     """Move the call of `shard` before that of `shuffle`, for one dataset in one function."""
     script, cut, mixed = program.script, shard.node.func, shuffle.node.func
     if not isinstance(cut, ast.Attribute) or not isinstance(mixed, ast.Attribute):
@@ -105,10 +105,10 @@ def _sharded_first(program: Program, shard: Site, shuffle: Site) -> Change | Non
                 # A comment beside it stays in its place.
                 taken = whole if script.source.text[whole.end : lines.end].strip() else lines
     edits = (Edit(place, place, text), Edit(taken.start, taken.end, ""))
-    return Change("HZ16", "Take the part first", span(shard.node, shard), edits)
+    return report.change("Take the part first", span(shard.node, shard), edits)
 
 
-def _by_rank(program: Program, part: Occurrence) -> Change | None:
+def _by_rank(program: Program, report: Report, part: Occurrence) -> Change | None:
     """Replace the local rank by the global one."""
     horovod = program.fact(Horovod)
     for node in ast.walk(part.node):
@@ -116,5 +116,5 @@ def _by_rank(program: Program, part: Occurrence) -> Change | None:
             if horovod.is_call(program.script.site_of(node), "local_rank"):
                 at = part.part(node.func)
                 text = program.script.text(node.func.value, part.scope)
-                return replaced(program, "HZ16", "Use rank()", at, f"{text}.rank")
+                return replaced(report, "Use rank()", at, f"{text}.rank")
     return None

@@ -18,15 +18,14 @@ are steps from outside. Fine are ranks that share one batch.
 
 from __future__ import annotations
 
-from trainshift.core.finding import Verdict
 from trainshift.core.program import Program
 from trainshift.core.ranks.feeds import Feed, Feeds
 from trainshift.core.ranks.together import Together
-from trainshift.restrictions.facts.places import hazard
-from trainshift.restrictions.restriction import Findings
+from trainshift.core.report import Report
+from trainshift.core.rule import Findings
 
 
-def check(program: Program) -> Findings:
+def check(program: Program, report: Report) -> Findings:
     """Yield one finding for each loop in which every rank does all of the work."""
     feeds = program.fact(Feeds)
     for loop in program.fact(Together).loops:
@@ -39,10 +38,10 @@ def check(program: Program) -> Findings:
             message = (
                 "Trainshift cannot tell whether these steps are divided by hvd.size(). Check that they are."
             )
-            yield hazard(program, "HZ17", Verdict.UNKNOWN, loop.sites[0], message)
+            yield report.unknown(loop.sites[0], message)
         else:
             message = "Every rank reads all of the data. Divide the steps by hvd.size()."
-            yield hazard(program, "HZ17", Verdict.VIOLATED, loop.sites[0], message)
+            yield report.violated(loop.sites[0], message)
 
 
 def _is_same(feeds: Feeds, feed: Feed) -> bool:

@@ -23,24 +23,24 @@ import ast
 from collections.abc import Iterator
 from functools import partial
 
-from trainshift.core.finding import Verdict
 from trainshift.core.program import Program
 from trainshift.core.ranks.feeds import Feeds
 from trainshift.core.ranks.together import Together
 from trainshift.core.ranks.uniformity import Uniformity
+from trainshift.core.report import Report
+from trainshift.core.rule import Findings
 from trainshift.python.flow.traversal import reachable
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.values import Literal
 from trainshift.python.source.edit import Change, Edit
 from trainshift.python.syntax.chunk_syntax import last_name
-from trainshift.restrictions.facts.places import hazard, text_of
-from trainshift.restrictions.restriction import Findings
+from trainshift.restrictions.facts.places import text_of
 
 # This many ranks are common, so that fewer steps may be divided to 0.
 _FEW = 16
 
 
-def check(program: Program) -> Findings:
+def check(program: Program, report: Report) -> Findings:
     """Yield one finding for each division whose result may be 0 epochs or steps."""
     seen = set[int]()
     for loop in program.fact(Together).loops:
@@ -55,7 +55,7 @@ def check(program: Program) -> Findings:
                     message = (
                         f"With more ranks than that, {text} is 0: no {what} is run. Write max(1, {text})."
                     )
-                    yield hazard(program, "HZ18", Verdict.VIOLATED, at, message, fix=_fix(program, at, text))
+                    yield report.violated(at, message, fix=_fix(program, report, at, text))
 
 
 def _divisions(program: Program, count: Occurrence) -> Iterator[Occurrence]:
@@ -97,7 +97,7 @@ def _is_few(program: Program, at: Occurrence) -> bool:
     )
 
 
-def _fix(program: Program, at: Occurrence, text: str) -> Change:
+def _fix(program: Program, report: Report, at: Occurrence, text: str) -> Change:
     span = program.script.span(at.node, at.scope)
     edits = (Edit(span.start, span.start, "max(1, "), Edit(span.end, span.end, ")"))
-    return Change("HZ18", f"Write max(1, {text})", span, edits)
+    return report.change(f"Write max(1, {text})", span, edits)

@@ -21,19 +21,19 @@ from __future__ import annotations
 
 import ast
 
-from trainshift.core.finding import Verdict
 from trainshift.core.program import Program
 from trainshift.core.ranks.feeds import Feed, Feeds
 from trainshift.core.ranks.together import Together
 from trainshift.core.ranks.uniformity import Uniformity
+from trainshift.core.report import Report
+from trainshift.core.rule import Findings
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.source.edit import Change, Edit
 from trainshift.restrictions.facts.factors import divided, without_factor
-from trainshift.restrictions.facts.places import hazard, horovod_name, text_of
-from trainshift.restrictions.restriction import Findings
+from trainshift.restrictions.facts.places import horovod_name, text_of
 
 
-def check(program: Program) -> Findings:
+def check(program: Program, report: Report) -> Findings:
     """One finding for each batch that is multiplied and not divided again."""
     feeds = program.fact(Feeds)
     seen = set[int]()
@@ -48,18 +48,15 @@ def check(program: Program) -> Findings:
             f"{text} is the batch of one rank, and is multiplied by the number of ranks. "
             "Drop the factor, and divide the steps by hvd.size()."
         )
-        yield hazard(
-            program,
-            "HZ19",
-            Verdict.VIOLATED,
+        yield report.violated(
             batch,
             message,
-            fix=_of_one_rank(program, feed, batch),
+            fix=_of_one_rank(program, report, feed, batch),
             asks=True,
         )
 
 
-def _of_one_rank(program: Program, feed: Feed, batch: Occurrence) -> Change | None:
+def _of_one_rank(program: Program, report: Report, feed: Feed, batch: Occurrence) -> Change | None:
     """Remove the factor from the batch size, and divide the steps or epochs if nothing does yet."""
     edit, name = without_factor(program, batch), horovod_name(program, batch)
     if edit is None or not name:
@@ -73,4 +70,4 @@ def _of_one_rank(program: Program, feed: Feed, batch: Occurrence) -> Change | No
             return None
         divisions = divided(program, counts[0], f"{name}.size()")
         title = "Drop the factor, and divide the steps"
-    return Change("HZ19", title, program.script.span(batch.node, batch.scope), (edit, *divisions))
+    return report.change(title, program.script.span(batch.node, batch.scope), (edit, *divisions))

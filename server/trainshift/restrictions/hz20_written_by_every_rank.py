@@ -21,15 +21,15 @@ Fine are a path that names the rank, a temporary one, and memory.
 
 from __future__ import annotations
 
-from trainshift.core.finding import Verdict
 from trainshift.core.program import Program
 from trainshift.core.ranks.together import Together
 from trainshift.core.ranks.writes import Writes
-from trainshift.restrictions.facts.places import hazard, text_of
-from trainshift.restrictions.restriction import Findings
+from trainshift.core.report import Report
+from trainshift.core.rule import Findings
+from trainshift.restrictions.facts.places import text_of
 
 
-def check(program: Program) -> Findings:
+def check(program: Program, report: Report) -> Findings:
     """One finding for each write that all ranks make at one path, and for each library that tracks all."""
     if not program.fact(Together).loops:
         return
@@ -38,8 +38,8 @@ def check(program: Program) -> Findings:
         is_file = at.node not in program.fact(Writes).once
         what = " and writes the same file" if is_file else ", which must be done once"
         message = f"Every rank runs {name}(...){what}. Keep it to rank 0."
-        yield hazard(program, "HZ20", Verdict.VIOLATED, at, message)
+        yield report.violated(at, message)
     for at in program.fact(Writes).tracked:
         name = text_of(program, at.node.func, at.scope)  # type: ignore[attr-defined]
         message = f"Every rank runs {name}(...), so there are as many runs as ranks. Keep it to rank 0."
-        yield hazard(program, "HZ20", Verdict.VIOLATED, at, message)
+        yield report.violated(at, message)

@@ -19,17 +19,16 @@ rank, and what is printed before or after the loop.
 
 from __future__ import annotations
 
-from trainshift.core.finding import Verdict
 from trainshift.core.program import Program
 from trainshift.core.ranks.writes import Writes
-from trainshift.restrictions.facts.places import hazard
-from trainshift.restrictions.restriction import Findings
+from trainshift.core.report import Report
+from trainshift.core.rule import Findings
 
 
-def check(program: Program) -> Findings:
+def check(program: Program, report: Report) -> Findings:
     """Yield one finding for each call by which all ranks print the same."""
     for site in program.fact(Writes).printed:
         message = "Every rank prints this. Print on rank 0 only."
         if site.name.startswith("fit"):
             message = "Every rank shows a progress bar. Pass verbose=1 if hvd.rank() == 0 else 0."
-        yield hazard(program, "HZ21", Verdict.VIOLATED, site, message)
+        yield report.violated(site, message)

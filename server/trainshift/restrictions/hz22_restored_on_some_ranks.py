@@ -23,19 +23,19 @@ from __future__ import annotations
 
 import ast
 
-from trainshift.core.finding import Verdict
 from trainshift.core.program import Program
 from trainshift.core.ranks.restores import Restore, Restores
 from trainshift.core.ranks.together import Together
+from trainshift.core.report import Report
+from trainshift.core.rule import Findings
 from trainshift.core.training.horovod import KERAS, TENSORFLOW
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.source.edit import Change
 from trainshift.restrictions.facts.moves import inserted, moved
-from trainshift.restrictions.facts.places import beside, hazard, horovod_name
-from trainshift.restrictions.restriction import Findings
+from trainshift.restrictions.facts.places import beside, horovod_name
 
 
-def check(program: Program) -> Findings:
+def check(program: Program, report: Report) -> Findings:
     """One finding for each load, and each first epoch, of some ranks alone."""
     together = program.fact(Together)
     if not together.averaged:
@@ -46,15 +46,15 @@ def check(program: Program) -> Findings:
             "here."
         )
         related = (beside(program, restore.branch.test, "the test of the rank"),)
-        fix = _broadcast_behind(program, restore)
-        yield hazard(program, "HZ22", Verdict.VIOLATED, restore.site, message, related, fix)
+        fix = _broadcast_behind(program, report, restore)
+        yield report.violated(restore.site, message, related, fix)
     for site, epoch in program.fact(Restores).epochs:
         at = Occurrence(epoch, site.scope, site.statement)
         message = "Ranks start at different epochs, and those with more left hang. Use hvd.broadcast_object."
-        yield hazard(program, "HZ22", Verdict.VIOLATED, at, message, fix=_sent_epoch(program, at), asks=True)
+        yield report.violated(at, message, fix=_sent_epoch(program, report, at), asks=True)
 
 
-def _broadcast_behind(program: Program, restore: Restore) -> Change | None:
+def _broadcast_behind(program: Program, report: Report, restore: Restore) -> Change | None:
     """Add broadcasts of the loaded variables after the branch in which one rank loads them."""
     outer, script = restore.branch.statement, program.script
     if outer is None or restore.branch.arm == "after":
@@ -65,16 +65,16 @@ def _broadcast_behind(program: Program, restore: Restore) -> Change | None:
     if above:
         ordered = [each for each in block[:index] if each in above]
         plain = all(isinstance(each.node, ast.Expr) for each in ordered)
-        return moved(program, "HZ22", title, ordered, outer, behind=True) if plain else None
+        return moved(report, title, ordered, outer, behind=True) if plain else None
     called, name = restore.site.node.func, horovod_name(program, restore.site, TENSORFLOW)
     if program.fact(Restores).broadcasts or restore.site.name != "load_weights" or not name:
         return None
     assert isinstance(called, ast.Attribute)
     text = f"{name}.broadcast_variables({script.text(called.value, restore.site)}.variables, root_rank=0)"
-    return inserted(program, "HZ22", title, text, outer, behind=True)
+    return inserted(report, title, text, outer, behind=True)
 
 
-def _sent_epoch(program: Program, epoch: Occurrence) -> Change | None:
+def _sent_epoch(program: Program, report: Report, epoch: Occurrence) -> Change | None:
     """The epoch of rank 0, above the loop that begins at it."""
     statement = epoch.statement
     if not isinstance(epoch.node, ast.Name) or statement is None or statement.scope is not epoch.scope:
@@ -85,4 +85,4 @@ def _sent_epoch(program: Program, epoch: Occurrence) -> Change | None:
         name = horovod_name(program, epoch, KERAS)
         sent = f"{name}.broadcast({text}, 0)"
     title = "Broadcast the epoch of rank 0"
-    return inserted(program, "HZ22", title, f"{text} = {sent}", statement) if name else None
+    return inserted(report, title, f"{text} = {sent}", statement) if name else None

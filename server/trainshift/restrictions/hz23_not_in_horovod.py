@@ -35,45 +35,46 @@ from trainshift.core.ranks import horovod_api
 from trainshift.core.ranks.for_keras2 import ForKeras2
 from trainshift.core.ranks.rates import Rates
 from trainshift.core.ranks.strangers import Stranger, Strangers
+from trainshift.core.report import Report
+from trainshift.core.rule import Findings
 from trainshift.core.training.horovod import Horovod
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.source.edit import Change, Edit
 from trainshift.python.syntax.chunk_syntax import arguments
 from trainshift.restrictions.facts.moves import inserted
-from trainshift.restrictions.facts.places import hazard, replaced
-from trainshift.restrictions.restriction import Findings
+from trainshift.restrictions.facts.places import replaced
 
 # The name of a second Horovod module.
 _ALIASES = dict(zip(horovod_api.DOORS, ("hvd_tf", "hvd_keras", "hvd_keras"), strict=True))
 _NUMBERS = (ast.Constant, ast.Name, ast.Attribute, ast.BinOp, ast.Call)
 
 
-def check(program: Program) -> Findings:
+def check(program: Program, report: Report) -> Findings:
     """Yield one finding for each use that Horovod does not support."""
     failing = {each.site.node for each in program.fact(ForKeras2).failing}
     for each in program.fact(Strangers).all:
         broken = Verdict.VIOLATED if each.is_certain else Verdict.UNKNOWN
         verdict = Verdict.HARMLESS if each.is_mild else broken
-        fix = _fix(program, each) if each.place.node not in failing else None
-        yield hazard(program, "HZ23", verdict, each.place, each.message, fix=fix)
+        fix = _fix(program, report, each) if each.place.node not in failing else None
+        yield report.finding(verdict, each.place, each.message, fix=fix)
 
 
-def _fix(program: Program, stranger: Stranger) -> Change | None:
+def _fix(program: Program, report: Report, stranger: Stranger) -> Change | None:
     """Add a missing argument, if the script shows its value."""
     node = stranger.place.node
     if isinstance(node, ast.Attribute):
-        return _of_other_module(program, stranger.place, node)
+        return _of_other_module(program, report, stranger.place, node)
     if not isinstance(node, ast.Call):
         return None
     if any(word.arg == "average" for word in node.keywords) and not stranger.is_mild:
-        return _without_average(program, stranger.place, node)
+        return _without_average(program, report, stranger.place, node)
     if stranger.message.endswith("momentum_correction=False."):
-        return _given(program, stranger.place, "momentum_correction", "False")
+        return _given(program, report, stranger.place, "momentum_correction", "False")
     rate = _rate(program, stranger.place) if stranger.missing == ("initial_lr",) else ""
-    return _given(program, stranger.place, "initial_lr", rate) if rate else None
+    return _given(program, report, stranger.place, "initial_lr", rate) if rate else None
 
 
-def _of_other_module(program: Program, at: Occurrence, node: ast.Attribute) -> Change | None:
+def _of_other_module(program: Program, report: Report, at: Occurrence, node: ast.Attribute) -> Change | None:
     """Replace the module by the first one with the name, through an existing or a new import."""
     homes = horovod_api.homes(node.attr)
     file = program.at(at.scope)
@@ -85,15 +86,15 @@ def _of_other_module(program: Program, at: Occurrence, node: ast.Attribute) -> C
     requires: tuple[Edit, ...] = ()
     name = imported[0] if imported is not None else file.script.fresh(_ALIASES[homes[0]])
     if imported is None:
-        line = inserted(program, "HZ23", "", f"import {homes[0]} as {name}", beside, behind=True)
+        line = inserted(report, "", f"import {homes[0]} as {name}", beside, behind=True)
         if line is None:
             return None
         requires = line.edits
-    change = replaced(program, "HZ23", f"Use {homes[0]}", at.part(node.value), name)
+    change = replaced(report, f"Use {homes[0]}", at.part(node.value), name)
     return replace(change, requires=requires)
 
 
-def _without_average(program: Program, at: Occurrence, node: ast.Call) -> Change:
+def _without_average(program: Program, report: Report, at: Occurrence, node: ast.Call) -> Change:
     """The call without its old argument."""
     span = program.script.span
     words = [*node.args, *node.keywords]
@@ -104,16 +105,16 @@ def _without_average(program: Program, at: Occurrence, node: ast.Call) -> Change
         edit = Edit(span(words[index - 1], at.scope).end, own.end, "")
     elif len(words) > 1:
         edit = Edit(own.start, span(words[1], at.scope).start, "")
-    return Change("HZ23", "Leave out average", span(node, at.scope), (edit,))
+    return report.change("Leave out average", span(node, at.scope), (edit,))
 
 
-def _given(program: Program, at: Occurrence, name: str, value: str) -> Change:
+def _given(program: Program, report: Report, at: Occurrence, name: str, value: str) -> Change:
     assert isinstance(at.node, ast.Call)
     span = program.script.span(at.node, at.scope)
     parts = arguments(at.node)
     end = max((program.script.span(each, at.scope).end for each in parts), default=span.end - 1)
     text = f"{', ' if parts else ''}{name}={value}"
-    return Change("HZ23", f"Pass {name}", span, (Edit(end, end, text),))
+    return report.change(f"Pass {name}", span, (Edit(end, end, text),))
 
 
 def _rate(program: Program, at: Occurrence) -> str:

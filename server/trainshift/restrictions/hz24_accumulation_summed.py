@@ -24,22 +24,22 @@ from __future__ import annotations
 
 import ast
 
-from trainshift.core.finding import Verdict
 from trainshift.core.program import Program
 from trainshift.core.ranks.rates import Rates
+from trainshift.core.report import Report
+from trainshift.core.rule import Findings
 from trainshift.core.training.horovod import Horovod
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.values import Literal
 from trainshift.python.source.edit import Change, Edit
 from trainshift.python.syntax.chunk_syntax import Site
-from trainshift.restrictions.facts.places import hazard, text_of
-from trainshift.restrictions.restriction import Findings
+from trainshift.restrictions.facts.places import text_of
 
 _PASSES, _AVERAGED = "backward_passes_per_step", "average_aggregated_gradients"
 _WRAPS = ("DistributedOptimizer", "PartialDistributedOptimizer")
 
 
-def check(program: Program) -> Findings:
+def check(program: Program, report: Report) -> Findings:
     """One finding for each wrap that adds up the gradients of several batches."""
     for site in program.fact(Horovod).calls(*_WRAPS):
         at = next(iter(program.names.given(site, None, _PASSES)), None)
@@ -55,25 +55,23 @@ def check(program: Program) -> Findings:
                 f"The gradients of {text} batches are summed, and the rate is multiplied by {text} as "
                 f"well. Pass {_AVERAGED}=True."
             )
-            yield hazard(
-                program, "HZ24", Verdict.VIOLATED, site, message, fix=_fix(program, site, averaged), asks=True
-            )
+            yield report.violated(site, message, fix=_fix(program, report, site, averaged), asks=True)
         elif not known or ... in known:
             message = (
                 f"The gradients of {text} batches are summed. Check that the rate is not multiplied by "
                 f"{text} as well."
             )
-            yield hazard(program, "HZ24", Verdict.UNKNOWN, site, message)
+            yield report.unknown(site, message)
         else:
             message = f"The gradients of {text} batches are summed and not averaged, so each step is as long."
-            yield hazard(program, "HZ24", Verdict.HARMLESS, site, message)
+            yield report.harmless(site, message)
 
 
 def _is_false(at: Occurrence) -> bool:
     return isinstance(at.node, ast.Constant) and not at.node.value
 
 
-def _fix(program: Program, site: Site, averaged: Occurrence | None) -> Change:
+def _fix(program: Program, report: Report, site: Site, averaged: Occurrence | None) -> Change:
     span = program.script.span(site.node, site)
     if averaged is not None:
         inner = program.script.span(averaged.node, averaged.scope)
@@ -81,4 +79,4 @@ def _fix(program: Program, site: Site, averaged: Occurrence | None) -> Change:
     else:
         last = program.script.span(site.node.keywords[-1], site)
         edit = Edit(last.end, last.end, f", {_AVERAGED}=True")
-    return Change("HZ24", "Average the accumulated gradients", span, (edit,))
+    return report.change("Average the accumulated gradients", span, (edit,))

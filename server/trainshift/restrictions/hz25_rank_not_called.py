@@ -22,20 +22,20 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from trainshift.core.finding import Verdict
 from trainshift.core.program import Program
 from trainshift.core.ranks.horovod_api import RANK, SIZE
+from trainshift.core.report import Report
+from trainshift.core.rule import Findings
 from trainshift.core.training.horovod import Horovod
 from trainshift.python.names.expressions import ExpressionsByKind
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.syntax.chunk_syntax import last_name
-from trainshift.restrictions.facts.places import appended, hazard, text_of
-from trainshift.restrictions.restriction import Findings
+from trainshift.restrictions.facts.places import appended, text_of
 
 _TELLING = frozenset({*RANK, *SIZE})
 
 
-def check(program: Program) -> Findings:
+def check(program: Program, report: Report) -> Findings:
     """Yield one finding for each function used instead of its result."""
     spelled = _spellings(program)
     for at in _used(program):
@@ -45,8 +45,8 @@ def check(program: Program) -> Findings:
             message = (
                 f"{text} is a function and never a number, so this is the same on every rank. Write {text}()."
             )
-            fix = appended(program, "HZ25", f"Call {text}", at, "()")
-            yield hazard(program, "HZ25", Verdict.VIOLATED, at, message, fix=fix)
+            fix = appended(report, f"Call {text}", at, "()")
+            yield report.violated(at, message, fix=fix)
 
 
 def _spellings(program: Program) -> frozenset[str]:

@@ -39,6 +39,8 @@ from itertools import pairwise
 from trainshift.core.finding import Finding, Related, Verdict
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
+from trainshift.core.report import Report
+from trainshift.core.rule import Findings
 from trainshift.core.training.horovod import Horovod
 from trainshift.libraries.common import is_common
 from trainshift.python.flow.traversal import reachable
@@ -60,7 +62,6 @@ from trainshift.python.syntax.chunk_syntax import (
     root_name,
 )
 from trainshift.restrictions.facts.aliases import catches_import_error
-from trainshift.restrictions.restriction import Findings, Restriction
 
 _IMPORTS = (ast.Import, ast.ImportFrom)
 _LINE = re.compile(r"\r\n|\n|\r")
@@ -104,12 +105,12 @@ class _Top:
         return list(_read_calls(self.program))
 
 
-def check(program: Program) -> Findings:
+def check(program: Program, report: Report) -> Findings:
     """One finding for each import that is not at the top."""
     top = _read_top(program)
     for statement in program.script.statements:
         if isinstance(statement.node, _IMPORTS) and not _is_future(statement):
-            finding = _judge(program, statement, top)
+            finding = _judge(program, report, statement, top)
             if finding is not None:
                 yield finding
 
@@ -226,7 +227,7 @@ def _is_quiet_target(program: Program, statement: Statement, target: ast.expr) -
 # Judging one import
 
 
-def _judge(program: Program, statement: Statement, top: _Top) -> Finding | None:
+def _judge(program: Program, report: Report, statement: Statement, top: _Top) -> Finding | None:
     home = statement.top
     nested = _nesting(statement)
     before = top.end is not None and _start(program, home) > _start(program, top.end)
@@ -243,7 +244,7 @@ def _judge(program: Program, statement: Statement, top: _Top) -> Finding | None:
     else:
         verdict = Verdict.VIOLATED
         why = ""
-    return _finding(program, statement, verdict, why, nested, top)
+    return _finding(program, report, statement, verdict, why, nested, top)
 
 
 def _nesting(statement: Statement) -> Statement | None:
@@ -262,6 +263,7 @@ def _start(program: Program, statement: Statement) -> int:
 
 def _finding(
     program: Program,
+    report: Report,
     statement: Statement,
     verdict: Verdict,
     why: str,
@@ -285,7 +287,7 @@ def _finding(
     message = f"{modules} {verb} imported {where}; {why}."
     if not why:
         message = f"Horovod's set-up may run before {modules} {verb} imported {where}. Move the import up."
-    return Finding("TF01", verdict, span, message, related, _fix(program, statement, top))
+    return report.finding(verdict, span, message, related, _fix(program, report, statement, top))
 
 
 def _described(statement: Statement) -> str:
@@ -355,7 +357,7 @@ def _reaches_tensorflow(program: Program, binding: Binding) -> bool:
 # Moving it
 
 
-def _fix(program: Program, statement: Statement, top: _Top) -> Change | None:
+def _fix(program: Program, report: Report, statement: Statement, top: _Top) -> Change | None:
     """Move the import to the end of those at the top, if that cannot change the script's behaviour."""
     if top.end is None or not _is_movable(program, statement) or _is_disturbed(program, statement, top):
         return None
@@ -369,7 +371,7 @@ def _fix(program: Program, statement: Statement, top: _Top) -> Change | None:
     if any(edit.start < other.end and other.start < edit.end for edit in removal for other in requires):
         return None
     title = f"Move the import of {_listed(statement)} to the top"
-    return Change("TF01", title, span, (place, *removal), requires)
+    return report.change(title, span, (place, *removal), requires)
 
 
 def _taken_out(program: Program, statement: Statement) -> tuple[list[str], tuple[Edit, ...]]:
@@ -498,6 +500,3 @@ def _read_calls(program: Program) -> Iterator[tuple[Site, bool, frozenset[str]]]
                     always = always or not bound
         if always or libraries:
             yield site, always, frozenset(libraries)
-
-
-RULE = Restriction("TF01", "import-not-at-top", check)

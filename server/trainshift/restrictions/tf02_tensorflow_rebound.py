@@ -38,10 +38,11 @@ from collections.abc import Iterator
 
 from trainshift.core.finding import Finding, Related, Verdict
 from trainshift.core.program import Program
+from trainshift.core.report import Report
+from trainshift.core.rule import Findings
 from trainshift.libraries.common import ROOTS, is_common
 from trainshift.python.names.uses import readings_in
 from trainshift.python.names.values import Instance, Library, Member, Unknown, UserInstance, Value
-from trainshift.python.source.edit import Change
 from trainshift.python.source.source import Span
 from trainshift.python.syntax.chunk_syntax import (
     Binding,
@@ -53,7 +54,6 @@ from trainshift.python.syntax.chunk_syntax import (
     last_name,
 )
 from trainshift.restrictions.facts.aliases import Alias, Aliases, catches_import_error
-from trainshift.restrictions.restriction import Findings, Restriction
 
 _MISSED = "the conversion may miss objects that are made through it"
 _HIDDEN = "Horovod's code would not find TensorFlow there. Rename it"
@@ -68,43 +68,41 @@ _TELLING = frozenset(
 )  # fmt: skip
 
 
-def check(program: Program) -> Findings:
+def check(program: Program, report: Report) -> Findings:
     """One finding for each name that TensorFlow has without an import, or that the import has to share."""
     reported: set[Binding] = set()
     for alias in program.fact(Aliases).aliases:
         if alias.is_module or (alias.dynamic and not alias.names and _may_be_used_as_module(program, alias)):
             reported.add(alias.binding)
-            yield _alias(program, alias)
-    for finding, binding in _parameters(program):
+            yield _alias(program, report, alias)
+    for finding, binding in _parameters(program, report):
         if binding is not None:
             if binding in reported:
                 continue
             reported.add(binding)
         yield finding
     for name in program.fact(Aliases).module_names:
-        yield from _rebindings(program, name, reported)
-        yield from _shadows(program, name, reported)
+        yield from _rebindings(program, report, name, reported)
+        yield from _shadows(program, report, name, reported)
 
 
 # Other names of the module
 
 
-def _alias(program: Program, alias: Alias) -> Finding:
+def _alias(program: Program, report: Report, alias: Alias) -> Finding:
     target = program.fact(Aliases).target(alias.binding)
     if alias.dynamic:
         message = f"{target.text} is a module whose name the script computes. If it is TensorFlow, {_MISSED}."
-        return Finding("TF02", Verdict.UNKNOWN, target.span, message)
+        return report.unknown(target.span, message)
     verb = "holds TensorFlow" if alias.held else "is another name for TensorFlow"
     fix = None
     edits = program.fact(Aliases).inlined(alias)
     shown = program.fact(Aliases).shown(alias)
     if edits and alias.binding.statement is not None:
         span = program.script.statement_span(alias.binding.statement)
-        fix = Change("TF02", f"Use {shown} instead of {target.text}", span, edits)
+        fix = report.change(f"Use {shown} instead of {target.text}", span, edits)
     related = _imported_here(program, alias.value)
-    return Finding(
-        "TF02", Verdict.VIOLATED, target.span, f"{target.text} {verb}: {_MISSED}. Use {shown}.", related, fix
-    )
+    return report.violated(target.span, f"{target.text} {verb}: {_MISSED}. Use {shown}.", related, fix)
 
 
 def _imported_here(program: Program, value: ast.expr | None = None) -> tuple[Related, ...]:
@@ -140,7 +138,7 @@ def _read_from(program: Program, name: str) -> set[str]:
 # Parameters
 
 
-def _parameters(program: Program) -> Iterator[tuple[Finding, Binding | None]]:
+def _parameters(program: Program, report: Report) -> Iterator[tuple[Finding, Binding | None]]:
     """Yield findings for parameters that are the module, and for unknown functions that get it."""
     imports, script = program.fact(Aliases), program.script
     carriers = set(imports.module_names)
@@ -154,7 +152,7 @@ def _parameters(program: Program) -> Iterator[tuple[Finding, Binding | None]]:
     for scope, binding, value in (item for facts in script.facts for item in facts.once(_defaults)):
         if last_name(value) in carriers and imports.is_module(value, binding.scope, scope.statement):
             carriers.add(imports.target(binding).text)
-            yield _parameter(program, binding, None), binding
+            yield _parameter(program, report, binding, None), binding
     seen: set[ast.expr] = set()
     grown = True
     while grown:
@@ -167,14 +165,14 @@ def _parameters(program: Program) -> Iterator[tuple[Finding, Binding | None]]:
             seen.add(given)
             for taken in _receiving(program, site, given):
                 if taken is None:
-                    yield _handed_over(program, site, given), None
+                    yield _handed_over(program, report, site, given), None
                 elif script.home(taken.scope) is script:
                     name = imports.target(taken).text
                     grown = grown or name not in carriers
                     carriers.add(name)
-                    yield _parameter(program, taken, script.span(given, site)), taken
+                    yield _parameter(program, report, taken, script.span(given, site)), taken
                 else:
-                    yield _handed_over(program, site, given), None
+                    yield _handed_over(program, report, site, given), None
 
 
 def _defaults(facts: ChunkSyntax) -> list[tuple[Scope, Binding, ast.expr]]:
@@ -188,13 +186,13 @@ def _defaults(facts: ChunkSyntax) -> list[tuple[Scope, Binding, ast.expr]]:
     ]
 
 
-def _parameter(program: Program, binding: Binding, given: Span | None) -> Finding:
+def _parameter(program: Program, report: Report, binding: Binding, given: Span | None) -> Finding:
     target = program.fact(Aliases).target(binding)
     function = binding.inner.name if binding.inner is not None else ""
     where = f" of {function}()" if function else ""
     message = f"{target.text}{where} is another name for TensorFlow: {_MISSED}. Use the import's name."
     related = _imported_here(program) if given is None else (Related(given, "TensorFlow is passed here"),)
-    return Finding("TF02", Verdict.VIOLATED, target.span, message, related)
+    return report.violated(target.span, message, related)
 
 
 def _receiving(program: Program, site: Site, given: ast.expr) -> Iterator[Binding | None]:
@@ -218,16 +216,16 @@ def _is_library(value: Value) -> bool:
     return isinstance(value, Member) and isinstance(value.owner, Instance) and is_common(value.owner.cls)
 
 
-def _handed_over(program: Program, site: Site, given: ast.expr) -> Finding:
+def _handed_over(program: Program, report: Report, site: Site, given: ast.expr) -> Finding:
     called, text = program.script.text(site.node.func, site), program.script.text(given, site)
     message = f"{called} is given {text}, and its code is not visible. If it keeps TensorFlow, {_MISSED}."
-    return Finding("TF02", Verdict.UNKNOWN, program.script.span(given, site), message)
+    return report.unknown(program.script.span(given, site), message)
 
 
 # Other meanings of the import's name
 
 
-def _rebindings(program: Program, name: str, reported: set[Binding]) -> Findings:
+def _rebindings(program: Program, report: Report, name: str, reported: set[Binding]) -> Findings:
     """Report other bindings of the import's name in the same scope."""
     imports = program.fact(Aliases)
     for scope in _homes(program, name):
@@ -243,7 +241,7 @@ def _rebindings(program: Program, name: str, reported: set[Binding]) -> Findings
             else:
                 verdict, why = Verdict.VIOLATED, _HIDDEN
             message = f"{name} is TensorFlow's name, but not here: {why}."
-            yield Finding("TF02", verdict, target.span, message, _imported_at(program, own))
+            yield report.finding(verdict, target.span, message, _imported_at(program, own))
 
 
 def _homes(program: Program, name: str) -> list[Scope | None]:
@@ -294,7 +292,7 @@ def _branches_apart(one: Statement, other: Statement) -> tuple[Statement, str] |
     return None
 
 
-def _shadows(program: Program, name: str, reported: set[Binding]) -> Findings:
+def _shadows(program: Program, report: Report, name: str, reported: set[Binding]) -> Findings:
     """Local names that hide the import's in a scope that uses TensorFlow."""
     imports = program.fact(Aliases)
     for scope in imports.scopes:
@@ -310,10 +308,10 @@ def _shadows(program: Program, name: str, reported: set[Binding]) -> Findings:
         target = imports.target(binding)
         if _uses_tensorflow(program, scope, name):
             message = f"{name} is TensorFlow's name, but not here: {_HIDDEN}."
-            yield Finding("TF02", Verdict.VIOLATED, target.span, message, _imported_at(program, hidden))
+            yield report.violated(target.span, message, _imported_at(program, hidden))
         elif _is_used_alike(program, scope, name):
             message = f"{name} may be TensorFlow here or something else. Rename it if it is not."
-            yield Finding("TF02", Verdict.UNKNOWN, target.span, message, _imported_at(program, hidden))
+            yield report.unknown(target.span, message, _imported_at(program, hidden))
 
 
 def _uses_tensorflow(program: Program, scope: Scope, name: str) -> bool:
@@ -361,6 +359,3 @@ def _is_used_alike(program: Program, scope: Scope, name: str) -> bool:
         isinstance(node, ast.Attribute) and node.attr in _TELLING and dotted(node.value) == name
         for node in ast.walk(scope.node)
     )
-
-
-RULE = Restriction("TF02", "tensorflow-rebound", check)

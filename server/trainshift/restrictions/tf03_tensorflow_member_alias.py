@@ -33,11 +33,12 @@ from __future__ import annotations
 
 from trainshift.core.finding import Finding, Verdict
 from trainshift.core.program import Program
+from trainshift.core.report import Report
+from trainshift.core.rule import Findings
 from trainshift.libraries import api
 from trainshift.python.source.edit import Change
 from trainshift.python.syntax.chunk_syntax import for_type_checkers
 from trainshift.restrictions.facts.aliases import MODULES, Alias, Aliases
-from trainshift.restrictions.restriction import Findings, Restriction
 
 # Below `tensorflow.`: the modules that the rules read, and the consequence for a rank if they miss one.
 _THROUGH = {
@@ -129,7 +130,7 @@ _FAMILIES = (
 )
 
 
-def check(program: Program) -> Findings:
+def check(program: Program, report: Report) -> Findings:
     """One finding for each name, attribute or item that is bound to a member of TensorFlow."""
     for alias in program.fact(Aliases).aliases:
         if alias.is_module or alias.passed or not alias.names:
@@ -139,14 +140,14 @@ def check(program: Program) -> Findings:
         roles = [role for name in sorted(alias.names) if (role := _role(name, alias.dynamic))]
         if alias.held and not roles:
             continue
-        yield _finding(program, alias, roles[0] if roles else "")
+        yield _finding(program, report, alias, roles[0] if roles else "")
     for alias in program.fact(Aliases).defaults:
         roles = [role for name in sorted(alias.names) if (role := _role(name, False))]
         if roles:
-            yield _finding(program, alias, roles[0])
+            yield _finding(program, report, alias, roles[0])
 
 
-def _finding(program: Program, alias: Alias, role: str) -> Finding:
+def _finding(program: Program, report: Report, alias: Alias, role: str) -> Finding:
     binding = alias.binding
     target, member = program.fact(Aliases).target(binding), program.fact(Aliases).shown(alias)
     verb = "is some member of" if alias.dynamic else "holds" if alias.held else "is another name for"
@@ -160,15 +161,17 @@ def _finding(program: Program, alias: Alias, role: str) -> Finding:
     elif binding.statement is not None and for_type_checkers(binding.statement):
         verdict, why = Verdict.HARMLESS, "; only type checkers see it"
     message = f"{target.text} {verb} {member}{why}."
-    return Finding("TF03", verdict, target.span, message, (), _fix(program, alias, target.text, member))
+    return report.finding(
+        verdict, target.span, message, (), _fix(program, report, alias, target.text, member)
+    )
 
 
-def _fix(program: Program, alias: Alias, name: str, member: str) -> Change | None:
+def _fix(program: Program, report: Report, alias: Alias, name: str, member: str) -> Change | None:
     edits = program.fact(Aliases).inlined(alias)
     if not edits or alias.binding.statement is None:
         return None
     span = program.script.statement_span(alias.binding.statement)
-    return Change("TF03", f"Write {member} instead of {name}", span, edits)
+    return report.change(f"Write {member} instead of {name}", span, edits)
 
 
 def _role(name: str, below: bool) -> str:
@@ -213,6 +216,3 @@ def _path(name: str) -> str:
         if name == module or name.startswith(f"{module}."):
             return name[len(module) + 1 :]
     return name
-
-
-RULE = Restriction("TF03", "tensorflow-member-alias", check)

@@ -35,6 +35,8 @@ import ast
 from trainshift.core.finding import Finding, Related, Verdict
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
+from trainshift.core.report import Report
+from trainshift.core.rule import Findings
 from trainshift.core.training.effects import Effects
 from trainshift.libraries import entries
 from trainshift.libraries.entries import prints
@@ -45,18 +47,17 @@ from trainshift.python.source.source import Span, one_line
 from trainshift.python.syntax.chunk_syntax import Site, arguments, hides_arguments, last_name
 from trainshift.python.syntax.precedence import assigned
 from trainshift.python.values.effects import Effect, SideEffect
-from trainshift.restrictions.restriction import Findings, Restriction
 
 _PRINTS = ("builtins.print", "tensorflow.print")
 _TERMINAL = frozenset({"sys.stdout", "sys.stderr", "sys.__stdout__", "sys.__stderr__"})
 _STREAMS = frozenset({"io.StringIO", "io.BytesIO", "io.TextIOWrapper"})
 
 
-def check(program: Program) -> Findings:
+def check(program: Program, report: Report) -> Findings:
     """One finding for each print with an argument that does something, or that may."""
     for site in program.script.sites_named("print", *_aliases(program)):
         if program.names.calls(site, *_PRINTS):
-            found = _judge(program, site)
+            found = _judge(program, report, site)
             if found is not None:
                 yield found
 
@@ -68,18 +69,20 @@ def _aliases(program: Program) -> list[str]:
     return list(dict.fromkeys(name for name in (*renamed, *bound) if name != "print"))
 
 
-def _judge(program: Program, site: Site) -> Finding | None:
+def _judge(program: Program, report: Report, site: Site) -> Finding | None:
     worst: tuple[SideEffect, ast.expr] | None = None
     for given in arguments(site.node):
         deed = program.fact(Effects).of_expression(given)
         if deed is not None and (worst is None or deed.effect > worst[0].effect):
             worst = deed, given
     if worst is not None and worst[0].effect is not Effect.UNKNOWN:
-        return _finding(program, site, *worst)
-    return _of_file(program, site) or (_finding(program, site, *worst) if worst is not None else None)
+        return _finding(program, report, site, *worst)
+    return _of_file(program, report, site) or (
+        _finding(program, report, site, *worst) if worst is not None else None
+    )
 
 
-def _finding(program: Program, site: Site, deed: SideEffect, given: ast.expr) -> Finding:
+def _finding(program: Program, report: Report, site: Site, deed: SideEffect, given: ast.expr) -> Finding:
     at = _reliable(site, deed.node, given)
     span = program.script.span(at, site)
     called = _shown(deed.node, program.script.text(at, site) if at is deed.node else "")
@@ -88,7 +91,7 @@ def _finding(program: Program, site: Site, deed: SideEffect, given: ast.expr) ->
             f"{called} may have side effects, and only rank 0 will run this print. "
             "If it does, move it to the line before."
         )
-        return Finding("TF04", Verdict.UNKNOWN, span, message)
+        return report.unknown(span, message)
     message = f"{called} {deed.what} inside a print, which only rank 0 will run. Move it to the line before."
     origin = deed.origin
     while origin is not None and origin.origin is not None:
@@ -98,7 +101,7 @@ def _finding(program: Program, site: Site, deed: SideEffect, given: ast.expr) ->
         home = program.script.home(origin.scope)
         where = _origin_span(home, origin)
         related = (Related(where, f"{called} does it here", program.elsewhere(home)),)
-    return Finding("TF04", Verdict.VIOLATED, span, message, related, _fix(program, site))
+    return report.violated(span, message, related, _fix(program, report, site))
 
 
 def _shown(node: ast.AST, text: str = "") -> str:
@@ -130,7 +133,7 @@ def _origin_span(home: Script, origin: SideEffect) -> Span:
 # The target of the print
 
 
-def _of_file(program: Program, site: Site) -> Finding | None:
+def _of_file(program: Program, report: Report, site: Site) -> Finding | None:
     """The finding about the `file` argument of a print, if any."""
     word = next((each for each in site.node.keywords if each.arg in ("file", "output_stream")), None)
     if word is None:
@@ -149,7 +152,7 @@ def _of_file(program: Program, site: Site) -> Finding | None:
     message = f"This print writes to {shown}, an open file: only rank 0 will do that."
     if verdict is Verdict.UNKNOWN:
         message = f"{shown} may be an open file: only rank 0 will write to it."
-    return Finding("TF04", verdict, program.script.span(word.value, site), message)
+    return report.finding(verdict, program.script.span(word.value, site), message)
 
 
 def _is_open_file(value: Value) -> bool:
@@ -161,7 +164,7 @@ def _is_open_file(value: Value) -> bool:
 # The fix
 
 
-def _fix(program: Program, site: Site) -> Change | None:
+def _fix(program: Program, report: Report, site: Site) -> Change | None:
     """Bind the parts with side effects, and others evaluated before them, on lines before the print."""
     statement = site.statement
     own = isinstance(statement.node, ast.Expr) and statement.node.value is site.node
@@ -196,7 +199,7 @@ def _fix(program: Program, site: Site) -> Change | None:
         f"Bind {'the printed values' if len(lines) > 1 else lines[0].partition(' = ')[0]} before the print"
     )
     edits.insert(0, layout.before(statement, lines))
-    return Change("TF04", title, script.statement_span(statement), tuple(edits), layout.isolate(statement))
+    return report.change(title, script.statement_span(statement), tuple(edits), layout.isolate(statement))
 
 
 def _acts(program: Program, node: ast.expr) -> bool:
@@ -229,6 +232,3 @@ def _name(program: Program, node: ast.expr, taken: set[str]) -> str:
     if isinstance(node, ast.NamedExpr):
         return node.target.id
     return program.script.fresh("value", taken=taken)
-
-
-RULE = Restriction("TF04", "print-side-effect", check)

@@ -40,14 +40,12 @@ second, where that changes nothing about what is evaluated when.
 from __future__ import annotations
 
 from trainshift.core.program import Program
+from trainshift.core.report import Report
+from trainshift.core.rule import Findings
 from trainshift.restrictions.facts import one_name
 from trainshift.restrictions.facts.creations import MadeKind
-from trainshift.restrictions.restriction import Findings, Restriction
 
 
-def check(program: Program) -> Findings:
+def check(program: Program, report: Report) -> Findings:
     """Yield a finding for each creation not held by a plain name first, each second creation, each alias."""
-    yield from one_name.check(program, "TF05", MadeKind.DATASET, MadeKind.OPTIMIZER)
-
-
-RULE = Restriction("TF05", "dataset-or-optimizer-alias", check)
+    yield from one_name.check(report, MadeKind.DATASET, MadeKind.OPTIMIZER)

@@ -34,13 +34,14 @@ from collections.abc import Iterator
 
 from trainshift.core.finding import Finding, Related, Verdict
 from trainshift.core.program import Program
+from trainshift.core.report import Report
+from trainshift.core.rule import Findings
 from trainshift.python.names.uses import NameUses
 from trainshift.python.source.edit import Change, Edit
 from trainshift.python.source.source import Span
 from trainshift.python.syntax.chunk_syntax import Binding, Scope, dotted, last_name
 from trainshift.restrictions.facts.creations import Creations, MadeKind, gives_dataset
 from trainshift.restrictions.facts.holders import excludes
-from trainshift.restrictions.restriction import Findings, Restriction
 
 _HELD = frozenset({MadeKind.DATASET, MadeKind.OPTIMIZER})
 # Calls that return their dataset or optimizer argument in another form.
@@ -55,7 +56,7 @@ _WRAPPING = frozenset(
 )
 
 
-def check(program: Program) -> Findings:
+def check(program: Program, report: Report) -> Findings:
     """Yield one finding for each binding that gives the name of a dataset or an optimizer another value."""
     if not program.fact(Creations).of(*_HELD):
         return
@@ -75,7 +76,7 @@ def check(program: Program) -> Findings:
                 if any(_in_one_block(each, binding) for each in lost):
                     continue  # The name no longer held its object.
                 lost.append(binding)
-                yield _reassigned(program, name, before, binding, MadeKind.UNSEEN in kinds)
+                yield _reassigned(program, report, name, before, binding, MadeKind.UNSEEN in kinds)
 
 
 def _names(program: Program) -> Iterator[tuple[str, list[Binding]]]:
@@ -135,7 +136,12 @@ def _wraps(program: Program, binding: Binding) -> bool:
 
 
 def _reassigned(
-    program: Program, name: str, before: tuple[Binding, MadeKind], binding: Binding, unseen: bool
+    program: Program,
+    report: Report,
+    name: str,
+    before: tuple[Binding, MadeKind],
+    binding: Binding,
+    unseen: bool,
 ) -> Finding:
     first, kind = before
     if unseen:
@@ -154,13 +160,12 @@ def _reassigned(
     home = first.statement or (first.inner.statement if first.inner is not None else None)
     if home is not None:
         related = (Related(program.script.header_span(home), f"`{name}` holds {_A[kind]} from here."),)
-    return Finding(
-        "TF06",
+    return report.finding(
         verdict,
         _span(program, binding),
         message,
         related,
-        None if unseen else _rename(program, name, binding),
+        None if unseen else _rename(program, report, name, binding),
     )
 
 
@@ -175,7 +180,7 @@ def _span(program: Program, binding: Binding) -> Span:
     return script.header_span(binding.statement)
 
 
-def _rename(program: Program, name: str, binding: Binding) -> Change | None:
+def _rename(program: Program, report: Report, name: str, binding: Binding) -> Change | None:
     """Rename the second value, if every later use of the name certainly means it."""
     script, statement, target = program.script, binding.statement, binding.target
     if statement is None or not isinstance(statement.node, ast.Assign) or not isinstance(target, ast.Name):
@@ -212,7 +217,7 @@ def _rename(program: Program, name: str, binding: Binding) -> Change | None:
             edits.append(Edit(at.start, at.end, fresh))
     if len(edits) == 1:
         return None  # Nothing reads the second value: it may be there to release the first one.
-    return Change("TF06", f"Rename the second use of `{name}` to `{fresh}`", here, tuple(edits))
+    return report.change(f"Rename the second use of `{name}` to `{fresh}`", here, tuple(edits))
 
 
 def _runs_in_place(scope: Scope | None, home: Scope) -> bool:
@@ -222,6 +227,3 @@ def _runs_in_place(scope: Scope | None, home: Scope) -> bool:
     ):
         scope = scope.parent
     return scope is home or (scope is not None and scope.kind == home.kind == "module")
-
-
-RULE = Restriction("TF06", "dataset-or-optimizer-reassigned", check)

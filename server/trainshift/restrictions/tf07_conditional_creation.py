@@ -30,11 +30,12 @@ Unknown is a call that may create one, such as `getattr(tf.keras.optimizers, nam
 
 from __future__ import annotations
 
-from trainshift.core.finding import Finding, Related, Verdict
+from trainshift.core.finding import Related, Verdict
 from trainshift.core.program import Program
+from trainshift.core.report import Report
+from trainshift.core.rule import Findings
 from trainshift.restrictions.facts.creations import Creation, Creations, MadeKind
 from trainshift.restrictions.facts.holders import Condition
-from trainshift.restrictions.restriction import Findings, Restriction
 
 _WHY = {
     MadeKind.DATASET: "Trainshift cannot tell which dataset the ranks share",
@@ -51,7 +52,7 @@ _UNDER = {
 }
 
 
-def check(program: Program) -> Findings:
+def check(program: Program, report: Report) -> Findings:
     """Yield one finding for each creation of a dataset or an optimizer under a condition."""
     for creation in program.fact(Creations).of(*_WHY):
         conditions = creation.conditions
@@ -64,7 +65,7 @@ def check(program: Program) -> Findings:
             related = (Related(program.script.header_span(first.statement), f"The `{first.word}` is here."),)
         span = program.script.span(creation.whole, creation.site)
         verdict, message = _judged(program, creation, first)
-        yield Finding("TF07", verdict, span, message, related)
+        yield report.finding(verdict, span, message, related)
 
 
 def _judged(program: Program, creation: Creation, first: Condition) -> tuple[Verdict, str]:
@@ -87,6 +88,3 @@ def _judged(program: Program, creation: Creation, first: Condition) -> tuple[Ver
         f"The {kind} {made} is created {where}: {_WHY[creation.kind]}. Create it once, and let the condition "
         "choose its arguments."
     )
-
-
-RULE = Restriction("TF07", "conditional-creation", check)

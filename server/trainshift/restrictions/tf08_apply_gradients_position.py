@@ -39,6 +39,8 @@ from itertools import pairwise
 from trainshift.core.finding import Finding, Verdict
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
+from trainshift.core.report import Report
+from trainshift.core.rule import Findings
 from trainshift.libraries import api
 from trainshift.python.flow.traversal import reachable
 from trainshift.python.names.values import Member
@@ -54,7 +56,6 @@ from trainshift.python.syntax.chunk_syntax import (
     last_name,
 )
 from trainshift.restrictions.facts.creations import Creations, MadeKind
-from trainshift.restrictions.restriction import Findings, Restriction
 
 # The step methods of optimizers: the second on Keras 3, where other objects also have one.
 _METHODS = ("apply_gradients", "apply")
@@ -64,17 +65,17 @@ _ASSIGNMENTS = (ast.Assign, ast.AnnAssign, ast.AugAssign)
 _REASON = "so the variables cannot be broadcast after it. Give it a statement of its own"
 
 
-def check(program: Program) -> Findings:
+def check(program: Program, report: Report) -> Findings:
     """Yield one finding for each `apply_gradients`, or `apply` of an optimizer, in any other position."""
     called = set()
     for site in program.script.sites_named(*_METHODS):
         called.add(site.node.func)
         if isinstance(site.node.func, ast.Attribute) and not _is_alone(site):
-            found = _judge(program, site, site.node.func)
+            found = _judge(program, report, site, site.node.func)
             if found is not None:
                 yield found
     if program.script.loads(_PASSED) > sum(last_name(each) == _PASSED for each in called):
-        yield from _passed_on(program, called)
+        yield from _passed_on(program, report, called)
 
 
 def _is_alone(site: Site) -> bool:
@@ -83,7 +84,7 @@ def _is_alone(site: Site) -> bool:
     return isinstance(node, ast.Expr) or (isinstance(node, _ASSIGNMENTS) and node.value is site.node)
 
 
-def _judge(program: Program, site: Site, method: ast.Attribute) -> Finding | None:
+def _judge(program: Program, report: Report, site: Site, method: ast.Attribute) -> Finding | None:
     if _is_definition(site):
         return None
     verdict = _of_receiver(program, method.value, site.scope, site.statement)
@@ -97,9 +98,9 @@ def _judge(program: Program, site: Site, method: ast.Attribute) -> Finding | Non
     shown = _shown(method)
     if verdict is Verdict.UNKNOWN:
         message = f"{shown}(...) is {_place(site)}, {_REASON} if {_shown(method.value)} is an optimizer."
-        return Finding("TF08", verdict, span, message)
+        return report.finding(verdict, span, message)
     message = f"{shown}(...) is {_place(site)}, {_REASON}."
-    return Finding("TF08", verdict, span, message, fix=_fix(program, site))
+    return report.finding(verdict, span, message, fix=_fix(program, report, site))
 
 
 def _is_definition(site: Site) -> bool:
@@ -152,7 +153,7 @@ def _place(site: Site) -> str:
     return "inside an expression"
 
 
-def _passed_on(program: Program, called: set[ast.expr]) -> Iterator[Finding]:
+def _passed_on(program: Program, report: Report, called: set[ast.expr]) -> Iterator[Finding]:
     """Yield findings for the method where it is not called."""
     for statement in program.script.statements:
         if _PASSED not in statement.scope.facts.loads:
@@ -169,7 +170,7 @@ def _passed_on(program: Program, called: set[ast.expr]) -> Iterator[Finding]:
                     f"{_shown(node)} is passed on, so its step cannot be found. Call it in a statement of "
                     "its own."
                 )
-                yield Finding("TF08", Verdict.VIOLATED, program.script.span(node, statement), message)
+                yield report.violated(program.script.span(node, statement), message)
 
 
 def _is_about(node: ast.Attribute) -> bool:
@@ -195,7 +196,7 @@ def _shown(node: ast.AST) -> str:
 # The fix
 
 
-def _fix(program: Program, site: Site) -> Change | None:
+def _fix(program: Program, report: Report, site: Site) -> Change | None:
     """Bind the result of the call on the line before, if it can be evaluated there."""
     statement = site.statement
     span = program.script.statement_span(statement)
@@ -220,7 +221,7 @@ def _fix(program: Program, site: Site) -> Change | None:
         Edit(call.start, call.end, name),
     )
     title = f"Give {_shown(site.node.func)}(...) a statement of its own"
-    return Change("TF08", title, span, edits, program.fact(Layout).isolate(statement))
+    return report.change(title, span, edits, program.fact(Layout).isolate(statement))
 
 
 def _is_first(statement: ast.stmt, call: ast.Call) -> bool:
@@ -258,6 +259,3 @@ def _is_fixed(node: ast.AST) -> bool:
     if isinstance(node, ast.List | ast.Tuple | ast.Set):
         return all(map(_is_fixed, node.elts))
     return isinstance(node, ast.Constant | ast.Lambda) or (isinstance(node, ast.expr) and dotted(node) != "")
-
-
-RULE = Restriction("TF08", "apply-gradients-position", check)

@@ -36,6 +36,8 @@ from dataclasses import dataclass
 
 from trainshift.core.finding import Finding, Related, Verdict
 from trainshift.core.program import Program
+from trainshift.core.report import Report
+from trainshift.core.rule import Findings
 from trainshift.core.training.control_flow import ControlFlow
 from trainshift.core.training.effects import Effects
 from trainshift.core.training.loop_kinds import named_function
@@ -48,7 +50,6 @@ from trainshift.python.syntax.chunk_syntax import Binding, Scope, Statement
 from trainshift.python.values.effects import Effect
 from trainshift.restrictions.facts.creations import Creations, MadeKind
 from trainshift.restrictions.facts.holders import excludes
-from trainshift.restrictions.restriction import Findings, Restriction
 
 _GIVING = ("value", "context", "element", "import")
 _STEPS = ("apply_gradients", "minimize")
@@ -74,7 +75,7 @@ class _Use:
     start: int
 
 
-def check(program: Program) -> Findings:
+def check(program: Program, report: Report) -> Findings:
     """One finding for each function and each global optimizer that it cannot rely on."""
     for each in _globals(program):
         changed = _change(program, each.bindings)
@@ -83,7 +84,7 @@ def check(program: Program) -> Findings:
         # If nothing changes it, only uses above the definition can be wrong.
         everywhere = changed or setting or first.scope.kind != "module"
         for use in _uses(program, each.name, None if everywhere else _start(program, first)):
-            found = _judge(program, each, use, changed, setting)
+            found = _judge(program, report, each, use, changed, setting)
             if found is not None:
                 yield found
 
@@ -158,7 +159,12 @@ def _uses(program: Program, name: str, before: int | None) -> list[_Use]:
 
 
 def _judge(
-    program: Program, each: _Global, use: _Use, changed: Binding | None, setting: Binding | None
+    program: Program,
+    report: Report,
+    each: _Global,
+    use: _Use,
+    changed: Binding | None,
+    setting: Binding | None,
 ) -> Finding | None:
     """Judge the order first, then changes of the name, then changes of the object."""
     span = program.script.span(use.node, use.function)
@@ -170,20 +176,18 @@ def _judge(
     related = [_related(program, each.bindings[0], "the first definition")]
     if not _is_defined_before(program, each, use):
         message = f"{says}, {also} is defined after it. Move the definition up, {_READING}."
-        fix = _fix(program, each) if each.certain else None
-        return Finding("TF09", verdict, span, message, tuple(related), fix)
+        fix = _fix(program, report, each) if each.certain else None
+        return report.finding(verdict, span, message, tuple(related), fix)
     if changed is not None:
         message = f"{says}, {also} is assigned more than once. Assign it once, {_READING}."
         if changed is not each.bindings[0]:
             related.append(_related(program, changed, f"{each.name} is assigned again here"))
-        return Finding("TF09", verdict, span, message, tuple(related))
+        return report.finding(verdict, span, message, tuple(related))
     if setting is None or not isinstance(setting.target, ast.Attribute):
         return None
     shown = f"{each.name}.{setting.target.attr}"
     message = f"{says}, and {shown} is set; it stays the same optimizer, so nothing changes."
-    return Finding(
-        "TF09", Verdict.HARMLESS, span, message, (_related(program, setting, f"{shown} is set here"),)
-    )
+    return report.harmless(span, message, (_related(program, setting, f"{shown} is set here"),))
 
 
 def _related(program: Program, binding: Binding, message: str) -> Related:
@@ -237,7 +241,7 @@ def _setting(program: Program, name: str) -> Binding | None:
 # The fix
 
 
-def _fix(program: Program, each: _Global) -> Change | None:
+def _fix(program: Program, report: Report, each: _Global) -> Change | None:
     """Move the definition above the first function that uses it, if all of its names are bound there."""
     script, text = program.script, program.script.source.text
     definition = each.bindings[0].statement
@@ -264,7 +268,7 @@ def _fix(program: Program, each: _Global) -> Change | None:
         Edit(target, target, moved + source.newline * blank, Side.BEFORE, start),
         Edit(start, end, ""),
     )
-    return Change("TF09", f"Move the definition of {each.name} up", span, edits)
+    return report.change(f"Move the definition of {each.name} up", span, edits)
 
 
 def _is_movable(program: Program, definition: Statement) -> bool:
@@ -336,6 +340,3 @@ def _above(program: Program, target: int) -> tuple[int, int]:
     while line - blank > 0 and not row(line - blank - 1).strip():
         blank += 1
     return source.line_starts[line], blank
-
-
-RULE = Restriction("TF09", "global-optimizer-order", check)

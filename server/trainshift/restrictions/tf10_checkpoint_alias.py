@@ -32,14 +32,12 @@ The fixes assign the creation on the line before, or use the first name for the 
 from __future__ import annotations
 
 from trainshift.core.program import Program
+from trainshift.core.report import Report
+from trainshift.core.rule import Findings
 from trainshift.restrictions.facts import one_name
 from trainshift.restrictions.facts.creations import MadeKind
-from trainshift.restrictions.restriction import Findings, Restriction
 
 
-def check(program: Program) -> Findings:
+def check(program: Program, report: Report) -> Findings:
     """Yield a finding for each creation not held by a plain name first, each second creation, each alias."""
-    yield from one_name.check(program, "TF10", MadeKind.CHECKPOINT, MadeKind.MANAGER)
-
-
-RULE = Restriction("TF10", "checkpoint-alias", check)
+    yield from one_name.check(report, MadeKind.CHECKPOINT, MadeKind.MANAGER)

@@ -28,8 +28,10 @@ from __future__ import annotations
 
 import posixpath
 
-from trainshift.core.finding import Finding, Related, Verdict
+from trainshift.core.finding import Related, Verdict
 from trainshift.core.program import Program
+from trainshift.core.report import Report
+from trainshift.core.rule import Findings
 from trainshift.core.training.loop_kinds import Loop
 from trainshift.core.training.loops import Loops
 from trainshift.python.names.script import Script
@@ -37,10 +39,9 @@ from trainshift.python.names.values import Class, Function
 from trainshift.python.names.workspace import Workspace
 from trainshift.python.source.source import Span
 from trainshift.python.syntax.chunk_syntax import Binding
-from trainshift.restrictions.restriction import Findings, Restriction
 
 
-def check(program: Program) -> Findings:
+def check(program: Program, report: Report) -> Findings:
     """One finding for a program that trains in several files, where its script first does so."""
     first: dict[str, Loop] = {}
     for loop in sorted(program.fact(Loops).all, key=lambda loop: not loop.certain):
@@ -59,7 +60,7 @@ def check(program: Program) -> Findings:
         if loop.script is not program.script
     )
     verdict = Verdict.VIOLATED if certain else Verdict.UNKNOWN
-    yield Finding("TL01", verdict, _place(program, list(first.values())), message, related)
+    yield report.finding(verdict, _place(program, list(first.values())), message, related)
 
 
 def _place(program: Program, loops: list[Loop]) -> Span:
@@ -99,6 +100,3 @@ def _run_by(workspace: Workspace, script: Script, binding: Binding) -> list[str]
         more = workspace.imported_by(other) if other is not None else ()
         found += [each for each in more if each not in found]
     return found
-
-
-RULE = Restriction("TL01", "loop-in-several-files", check)

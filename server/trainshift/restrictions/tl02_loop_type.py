@@ -31,11 +31,12 @@ Unknown are gradients that come from somewhere else, and a `fit` of something th
 
 from __future__ import annotations
 
-from trainshift.core.finding import Finding, Related, Verdict
+from trainshift.core.finding import Related, Verdict
 from trainshift.core.program import Program
+from trainshift.core.report import Report
+from trainshift.core.rule import Findings
 from trainshift.core.training.loop_kinds import KNOWN_PATTERNS, Loop, Pattern
 from trainshift.core.training.loops import Loops
-from trainshift.restrictions.restriction import Findings, Restriction
 
 _WHY = {
     Pattern.STRATEGY: "{call} runs under a tf.distribute strategy, which averages the gradients itself. "
@@ -59,7 +60,7 @@ _PERHAPS = {
 }
 
 
-def check(program: Program) -> Findings:
+def check(program: Program, report: Report) -> Findings:
     """One finding for each loop of another type, and for each further type that the program has."""
     for loop in (*program.fact(Loops).own, *program.fact(Loops).possible):
         if loop.pattern not in KNOWN_PATTERNS:
@@ -69,14 +70,14 @@ def check(program: Program) -> Findings:
             span = loop.script.span(loop.sites[0].node, loop.sites[0])
             message = (_WHY if loop.certain else _PERHAPS).get(loop.pattern, _WHY[loop.pattern])
             message = message.format(call=loop.call)
-            yield Finding("TL02", verdict, span, message, related)
+            yield report.finding(verdict, span, message, related)
         elif not loop.certain:
             message = (
                 f"Trainshift cannot tell whether {loop.call} trains a Keras model. Anything else is left as "
                 "it is."
             )
-            yield Finding("TL02", Verdict.UNKNOWN, loop.span, message)
-    yield from _second_types(program)
+            yield report.unknown(loop.span, message)
+    yield from _second_types(program, report)
 
 
 def _strategy(program: Program, loop: Loop) -> tuple[Related, ...]:
@@ -87,7 +88,7 @@ def _strategy(program: Program, loop: Loop) -> tuple[Related, ...]:
     return (Related(span, "the strategy", program.elsewhere(home)),)
 
 
-def _second_types(program: Program) -> Findings:
+def _second_types(program: Program, report: Report) -> Findings:
     loops = [loop for loop in program.fact(Loops).all if loop.pattern in KNOWN_PATTERNS]
     known: dict[Pattern, Loop] = {}
     for loop in loops:
@@ -101,12 +102,9 @@ def _second_types(program: Program) -> Findings:
                 )
                 where = program.elsewhere(other.script)
                 related = Related(other.span, f"the other type: {other.call}", where)
-                yield Finding("TL02", Verdict.HARMLESS, here.span, message, (related,))
+                yield report.harmless(here.span, message, (related,))
         known.setdefault(loop.pattern, loop)
 
 
 def _is_about(program: Program, *loops: Loop) -> bool:
     return any(loop.script is program.script for loop in loops)
-
-
-RULE = Restriction("TL02", "loop-type", check)

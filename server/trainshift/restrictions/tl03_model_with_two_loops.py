@@ -35,16 +35,17 @@ from itertools import product
 
 from trainshift.core.finding import Finding, Related, Verdict
 from trainshift.core.program import Program
+from trainshift.core.report import Report
+from trainshift.core.rule import Findings
 from trainshift.core.training.loop_kinds import KNOWN_PATTERNS, Loop
 from trainshift.core.training.loops import Loops
 from trainshift.core.training.modes import Modes
 from trainshift.core.training.origins import Origins
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.source.source import Span
-from trainshift.restrictions.restriction import Findings, Restriction
 
 
-def check(program: Program) -> Findings:
+def check(program: Program, report: Report) -> Findings:
     """Yield a finding for each loop that trains a model which an earlier loop of another type trains too."""
     loops = [loop for loop in program.fact(Loops).all if loop.pattern in KNOWN_PATTERNS]
     worst: dict[Loop, Finding] = {}
@@ -59,7 +60,7 @@ def check(program: Program) -> Findings:
                 span = _made_here(program, here, other)
             elif program.fact(Loops).same_model(here, other) is False:
                 span = None
-            found = _finding(program, here, other, span) if span is not None else None
+            found = _finding(program, report, here, other, span) if span is not None else None
             if found is not None and (known is None or found.verdict is not Verdict.HARMLESS):
                 worst[here] = found
     yield from worst.values()
@@ -86,7 +87,7 @@ def _exclude(program: Program, one: Loop, other: Loop) -> bool:
     return all(program.fact(Modes).exclude(first, second, makers) for first, second in product(*places))
 
 
-def _finding(program: Program, here: Loop, other: Loop, span: Span) -> Finding | None:
+def _finding(program: Program, report: Report, here: Loop, other: Loop, span: Span) -> Finding | None:
     """The finding about two loops; None if unknown values make no difference."""
     related = [Related(other.span, f"the other loop: {other.call}", program.elsewhere(other.script))]
     if here.script is not program.script:
@@ -104,14 +105,11 @@ def _finding(program: Program, here: Loop, other: Loop, span: Span) -> Finding |
             verdict = Verdict.HARMLESS
             outcome = ", of which only one runs; each is converted by its own rules."
         message = f"{name} is trained by two types of loop, {loops}{outcome}"
-        return Finding("TL03", verdict, span, message, tuple(related))
+        return report.finding(verdict, span, message, tuple(related))
     if exclusive:
         return None
     message = (
         f"{here.call} and {other.call}, two types of loop, may train one model. "
         "If they do, its gradients would be averaged twice: use one of them."
     )
-    return Finding("TL03", Verdict.UNKNOWN, span, message, tuple(related))
-
-
-RULE = Restriction("TL03", "model-with-two-loops", check)
+    return report.unknown(span, message, tuple(related))

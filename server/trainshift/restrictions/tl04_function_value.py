@@ -30,8 +30,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from trainshift.core.finding import Finding, Related, Verdict
+from trainshift.core.finding import Related
 from trainshift.core.program import Program
+from trainshift.core.report import Report
+from trainshift.core.rule import Findings
 from trainshift.core.training.loop_kinds import FITTING
 from trainshift.core.training.loops import LAUNCHERS, Loops
 from trainshift.libraries import api
@@ -40,7 +42,6 @@ from trainshift.python.names.values import Function, Member
 from trainshift.python.source.source import one_line
 from trainshift.python.syntax.chunk_syntax import Binding, Scope, Site, Statement, last_name
 from trainshift.python.syntax.slotted_ast import kind_of
-from trainshift.restrictions.restriction import Findings, Restriction
 
 _ESTIMATOR_SPECS = ("tensorflow.estimator.TrainSpec", "tensorflow.estimator.EvalSpec")
 _ESTIMATOR_METHODS = frozenset({"train", "evaluate", "predict"})
@@ -60,16 +61,16 @@ class _Use:
     how: str
 
 
-def check(program: Program) -> Findings:
+def check(program: Program, report: Report) -> Findings:
     """One finding for each place where a function of the script, or of a linked one, is used as a value."""
     seen: set[int] = set()
     for use in _uses(program, _names_of_functions(program)):
         if id(use.node) not in seen:  # each name of a tuple is bound to the whole tuple
             seen.add(id(use.node))
-            yield from _judged(program, use)
+            yield from _judged(program, report, use)
 
 
-def _judged(program: Program, use: _Use) -> Findings:
+def _judged(program: Program, report: Report, use: _Use) -> Findings:
     values = program.names.values(use.node, use.scope, use.statement)
     functions = [value.scope for value in values if isinstance(value, Function)]
     trains = [function for function in functions if function in program.fact(Loops).functions]
@@ -87,10 +88,10 @@ def _judged(program: Program, use: _Use) -> Findings:
             f"{name} trains and is {use.how}, so the conversion may miss where it is called. Call it by its "
             "name, on every rank."
         )
-        yield Finding("TL04", Verdict.VIOLATED, span, message, related)
+        yield report.violated(span, message, related)
     else:
         what = "the Estimator runs it itself" if trains else "it does not train"
-        yield Finding("TL04", Verdict.HARMLESS, span, f"{name} is {use.how}; {what}.", related)
+        yield report.harmless(span, f"{name} is {use.how}; {what}.", related)
 
 
 def _place(program: Program, function: Scope) -> tuple[str, int]:
@@ -231,6 +232,3 @@ def _is_for_estimator(program: Program, site: Site, names: frozenset[str]) -> bo
     if site.name not in _ESTIMATOR_METHODS or not isinstance(site.node.func, ast.Attribute):
         return False
     return program.names.may_be(program.names.site_values(site.node.func.value, site), *api.ESTIMATOR)
-
-
-RULE = Restriction("TL04", "function-value", check)

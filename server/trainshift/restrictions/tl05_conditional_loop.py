@@ -36,9 +36,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from trainshift.core.finding import Finding, Related, Verdict
+from trainshift.core.finding import Finding, Related
 from trainshift.core.program import Program
 from trainshift.core.ranks.uniformity import Uniformity
+from trainshift.core.report import Report
+from trainshift.core.rule import Findings
 from trainshift.core.training.loop_kinds import Loop, header
 from trainshift.core.training.loops import Loops
 from trainshift.python.flow.evaluation import LOOPS
@@ -46,7 +48,6 @@ from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.script import Script
 from trainshift.python.source.source import Span, one_line
 from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement, expression_path, is_main_guard
-from trainshift.restrictions.restriction import Findings, Restriction
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,7 @@ class _Condition:
     alike: bool
 
 
-def check(program: Program) -> Findings:
+def check(program: Program, report: Report) -> Findings:
     """One finding for each loop, or call that reaches one, under a condition in this script."""
     reported: set[Span] = set()
     for loop in (*program.fact(Loops).all, *program.fact(Loops).possible):
@@ -75,7 +76,7 @@ def check(program: Program) -> Findings:
             for found in _conditions(program, loop, site, whole):
                 if found.span not in reported:
                     reported.add(found.span)
-                    yield _finding(program, found)
+                    yield _finding(program, report, found)
 
 
 def _is_step_of_others(program: Program, site: Site) -> bool:
@@ -84,23 +85,23 @@ def _is_step_of_others(program: Program, site: Site) -> bool:
     return function is not None and not program.fact(Loops).callers(function)
 
 
-def _finding(program: Program, found: _Condition) -> Finding:
+def _finding(program: Program, report: Report, found: _Condition) -> Finding:
     site = found.site
     name = f"{one_line(found.loop.script.home(site.scope).text(site.node.func, site))}(...)"
     reached = "trains" if site in found.loop.sites else "reaches a training loop and runs"
     related = (Related(found.at, "the condition"),)
     if not found.loop.likely:
         message = f"{name}, which runs {found.what}, may train a Keras model. If so, run it on every rank."
-        return Finding("TL05", Verdict.UNKNOWN, found.span, message, related)
+        return report.unknown(found.span, message, related)
     if found.alike:
         message = f"{name} {reached} {found.what}, which is the same on every rank. None waits for another."
-        return Finding("TL05", Verdict.VIOLATED, found.span, message, related, settled=True)
+        return report.violated(found.span, message, related, settled=True)
     message = (
         f"{name} {reached} {found.what}: a rank that decides differently leaves the others waiting. Run it "
         "on every rank."
     )
     steps = program.fact(Loops).steps(found.loop)
-    return Finding("TL05", Verdict.VIOLATED, found.span, message, related, concerns=steps)
+    return report.violated(found.span, message, related, concerns=steps)
 
 
 def _conditions(program: Program, loop: Loop, site: Site, whole: bool) -> Iterator[_Condition]:
@@ -206,6 +207,3 @@ def _described(script: Script, above: Statement, below: Statement) -> tuple[str,
     return "only after an exception", Span(
         script.statement_span(above).start, script.statement_span(above).start + 3
     )
-
-
-RULE = Restriction("TL05", "conditional-loop", check)

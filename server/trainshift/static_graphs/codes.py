@@ -2,51 +2,29 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib import import_module
-from types import ModuleType
 
-from trainshift.core.finding import Finding
 from trainshift.core.program import Program
-from trainshift.python.source.source import one_line
+from trainshift.core.rule import Findings, Restriction
 
 _SIGN = "paddle"
 
 
 @dataclass(frozen=True, slots=True)
-class StaticCode:
-    """A check for code that Paddle's conversion rejects or gets wrong: its code, and its name in kebab-case.
+class StaticCode(Restriction):
+    """A check for code that Paddle's conversion rejects or gets wrong.
 
     `since` is the major version of Paddle that it came with.
-
-    Its module has the function `check`; the docstring is its page, whose first sentence is its title.
     """
 
-    code: str
-    name: str
     since: int = 2
 
-    def check(self, program: Program) -> Iterator[Finding]:
+    def check(self, program: Program) -> Findings:
         """Yield the findings in the static functions of a program's file."""
-        found: Iterator[Finding] = self._module.check(program)
+        from trainshift.static_graphs.reporting import Judge
+
+        found: Findings = self.module.check(program, Judge(program, self.code))
         return found
-
-    @property
-    def _module(self) -> ModuleType:
-        name = f"{self.code.lower()}_{self.name.replace('-', '_')}"
-        return import_module(f"trainshift.static_graphs.findings.{name}")
-
-    @property
-    def doc(self) -> str:
-        """The code's page, Markdown."""
-        return inspect.cleandoc(self._module.__doc__ or "") + "\n"
-
-    @property
-    def title(self) -> str:
-        """The condition, in one sentence."""
-        return one_line(self.doc.partition("\n\n")[0])
 
 
 def has_signs(text: str) -> bool:

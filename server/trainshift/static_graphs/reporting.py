@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from trainshift.core.finding import Finding, Related, Verdict
 from trainshift.core.program import Program
+from trainshift.core.report import Report
 from trainshift.python.names.script import Script
 from trainshift.python.names.values import Library
 from trainshift.python.source.edit import Change, Edit
@@ -30,11 +31,12 @@ _OF_CONTROL_FLOW = frozenset({"PD02", "PD04", "PD11", "PD12", "PD18", "PD19", "P
 
 
 class Judge:
-    """Report the findings of one code: at most one for a statement."""
+    """Report the findings of one code in static functions: at most one for a statement."""
 
     def __init__(self, program: Program, code: str) -> None:
         self.program = program
         self.code = code
+        self.report = Report(program, code)
         self.script = program.script
         self._said: set[Statement] = set()
 
@@ -79,23 +81,21 @@ class Judge:
         if statement in self._said or (not sure and function.mode is Mode.OPEN):
             return
         self._said.add(statement)
-        span = self.script.header_span(statement) if at is None else at
-        if isinstance(span, ast.AST):
-            span = self.script.span(span, statement)
         later = "" if always or not sure else _LATER[function.mode]
         if later and not what.startswith(("Paddle", "Python")):
             what = what[:1].lower() + what[1:]
         message = f"{later}{what}. {do}"
         others = tuple(Related(self.script.span(node, statement), text) for node, text in related)
-        yield Finding(self.code, verdict, span, message, others, fix)
+        place = self.script.span(at, statement) if isinstance(at, ast.AST) else at or statement
+        yield self.report.finding(verdict, place, message, others, fix)
 
     def between(self, first: Statement, last: Statement) -> Span:
         """From the beginning of a statement to the end of the header of a later one."""
         return Span(self.script.statement_span(first).start, self.script.header_span(last).end)
 
-    def change(self, statement: Statement, title: str, edits: Iterable[Edit]) -> Change:
+    def fix(self, statement: Statement, title: str, edits: Iterable[Edit]) -> Change:
         """A fix of a statement."""
-        return Change(self.code, title, self.script.statement_span(statement), tuple(edits))
+        return self.report.change(title, self.script.statement_span(statement), edits)
 
     def paddle(self) -> str:
         """The file's name of Paddle's module; empty if none."""

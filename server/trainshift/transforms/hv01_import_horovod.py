@@ -36,16 +36,16 @@ import ast
 
 from trainshift.core.choices import KERAS_3, KERAS_NAMES
 from trainshift.core.program import Program
+from trainshift.core.report import Report
 from trainshift.core.training.fits import Fits
 from trainshift.core.training.loops import Loops
 from trainshift.core.training.rate_cases import RateCases
 from trainshift.python.names.occurrence import Occurrence
-from trainshift.python.source.edit import Change, Remark
 from trainshift.python.source.source import Span
 from trainshift.python.syntax.chunk_syntax import argument
 from trainshift.rewriting.prerequisites import Prerequisites
 from trainshift.rewriting.target import Target
-from trainshift.transforms.rule import Guard, Proposals, Transform
+from trainshift.transforms.rule import Proposals
 
 _OPEN = "written for Keras 2, as no version was found; for TensorFlow 2.16 or later set `keras` to 3"
 _STATES = "in Keras 3 this is reset_state(); change it by hand"
@@ -68,14 +68,14 @@ _HOOK = "tf.estimator was removed after TensorFlow 2.15; use tf.compat.v1.train.
 _STRATEGY = "this branch uses tf.distribute and is left as it is; do not run it with Horovod"
 
 
-def propose(program: Program) -> Proposals:
+def propose(program: Program, report: Report) -> Proposals:
     """One change for each file that lacks something of the set-up, on its TensorFlow import.
 
     Those of files that are not started are only made with other changes of the same file.
     """
     for site in program.fact(Loops).beside_strategies:
-        yield Remark("HV01", program.script.statement_span(site.statement), _STRATEGY)
-    yield from _left_to_do(program)
+        yield report.remark(program.script.statement_span(site.statement), _STRATEGY)
+    yield from _left_to_do(program, report)
     for file in program.files:
         prerequisites = file.fact(Prerequisites)
         if not prerequisites.edits():
@@ -86,34 +86,34 @@ def propose(program: Program) -> Proposals:
         started = start == 0
         title = "Import and start Horovod, one GPU per rank" if started else "Import and start Horovod"
         decisions, doubts = _told(program) if started else ((), ())
-        yield Change("HV01", title, target, (), doubts=doubts, decisions=decisions)
+        yield report.change(title, target, (), doubts=doubts, decisions=decisions)
 
 
-def _left_to_do(program: Program) -> Proposals:
+def _left_to_do(program: Program, report: Report) -> Proposals:
     """Yield remarks on code that newer versions reject and that no rule changes."""
     for site in program.script.sites_named(*_HOOKS) if program.fact(Target).is_newer else ():
         func = site.node.func
         module = func.value if isinstance(func, ast.Attribute) else None
         if isinstance(module, ast.Attribute) and module.attr == "estimator":
-            yield Remark("HV01", program.script.span(func, site), _HOOK.format(site.name))
+            yield report.remark(program.script.span(func, site), _HOOK.format(site.name))
     if program.fact(Target).name != KERAS_NAMES[KERAS_3]:
         return
     for site in program.script.sites_named("reset_states", "save_weights"):
         path = argument(site.node, 0, "filepath")
         if site.name == "reset_states" and isinstance(site.node.func, ast.Attribute):
-            yield Remark("HV01", program.script.span(site.node, site), _STATES)
+            yield report.remark(program.script.span(site.node, site), _STATES)
         elif isinstance(path, ast.Constant) and not str(path.value).endswith(".weights.h5"):
-            yield Remark("HV01", program.script.span(site.node, site), _WEIGHTS)
+            yield report.remark(program.script.span(site.node, site), _WEIGHTS)
     for compile in program.fact(Fits).compiles:
         given = compile.site.node.args
         if len(given) > 2 and not any(isinstance(each, ast.Starred) for each in given[:3]):
-            yield Remark("HV01", program.script.span(given[2], compile.site), _METRICS)
+            yield report.remark(program.script.span(given[2], compile.site), _METRICS)
     for statement in program.script.statements if _has_rates(program) else ():
         for part in statement.own_parts():
             if isinstance(part, ast.Attribute) and part.attr == _RATE:
                 owner = Occurrence(part.value, statement.scope, statement)
                 if program.fact(RateCases).is_optimizer(owner):
-                    yield Remark("HV01", program.script.span(part, statement), _LEARNING_RATE)
+                    yield report.remark(program.script.span(part, statement), _LEARNING_RATE)
 
 
 def _has_rates(program: Program) -> bool:
@@ -129,12 +129,3 @@ def _told(program: Program) -> tuple[tuple[str, ...], tuple[str, ...]]:
     doubts = (target.against and f"{written}, but {target.against}", program.choices.doubt_keras)
     decisions = (f"{written}{because}",) if because else (_OPEN,) if target.is_open else ()
     return decisions, tuple(filter(None, doubts))
-
-
-RULE = Transform(
-    "HV01",
-    "import-horovod",
-    propose,
-    guards=(Guard("TF01"), Guard("TF02"), Guard("TF03"), Guard("TL01")),
-    sets_up=True,
-)

@@ -35,14 +35,15 @@ from __future__ import annotations
 
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
-from trainshift.python.source.edit import Change, Edit, Withheld
+from trainshift.core.report import Report
+from trainshift.python.source.edit import Edit
 from trainshift.python.syntax.chunk_syntax import Statement
 from trainshift.python.syntax.precedence import ELEMENT, Frame, of_each, product
 from trainshift.rewriting.prerequisites import Prerequisites
 from trainshift.rewriting.rates.learning_rates import LearningRates
 from trainshift.rewriting.rates.rate_places import Rate, is_replaced
 from trainshift.rewriting.reductions import Reductions
-from trainshift.transforms.rule import Guard, Proposals, Transform
+from trainshift.transforms.rule import Proposals
 
 _INSIDE = (
     "the rate is scaled where it comes from (a schedule, function or variable), not in the "
@@ -50,7 +51,7 @@ _INSIDE = (
 )
 
 
-def propose(program: Program) -> Proposals:
+def propose(program: Program, report: Report) -> Proposals:
     """Propose one change for each statement with a literal rate; none if Adasum keeps the rates."""
     if not program.fact(Reductions).scales_rates:
         return
@@ -61,8 +62,8 @@ def propose(program: Program) -> Proposals:
     for statement, own in by_statement.items():
         if any(rate.site is not None and rate.site.in_fstring for rate in own):
             target = program.script.statement_span(statement)
-            yield Withheld(
-                "HV02", target, "the learning rate is inside an f-string; give it a statement of its own"
+            yield report.withheld(
+                target, "the learning rate is inside an f-string; give it a statement of its own"
             )
             continue
         edits = [edit for rate in own for edit in _scale(program, rate)]
@@ -70,10 +71,10 @@ def propose(program: Program) -> Proposals:
         target = program.script.statement_span(statement)
         title = "Scale the learning rate by the number of ranks"
         decisions: tuple[str, ...] = (_INSIDE,) if any(rate.computed for rate in own) else ()
-        yield Change("HV02", title, target, tuple(edits), doubts=doubts, decisions=decisions)
+        yield report.change(title, target, tuple(edits), doubts=doubts, decisions=decisions)
     for each in hidden:
         target = program.script.span(each.node, each.within)
-        yield Withheld("HV02", target, f"the learning rate is not scaled: {each.reason}")
+        yield report.withheld(target, f"the learning rate is not scaled: {each.reason}")
 
 
 def _scale(program: Program, rate: Rate) -> tuple[Edit, ...]:
@@ -93,12 +94,3 @@ def _scale(program: Program, rate: Rate) -> tuple[Edit, ...]:
         )
         frame = Frame("{**", f', "{rate.keyword}": {held} {factor}}}', ELEMENT)
     return program.fact(Layout).put(rate.node, rate.statement, frame)
-
-
-RULE = Transform(
-    "HV02",
-    "scale-learning-rate",
-    propose,
-    guards=(Guard("TF03"), Guard("TF05"), Guard("TF06"), Guard("TF07")),
-    asks=True,
-)

@@ -58,6 +58,7 @@ import ast
 from trainshift.core.agents import Agent
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
+from trainshift.core.report import Report
 from trainshift.core.training.horovod import KERAS
 from trainshift.python.source.edit import Change, Edit, Withheld
 from trainshift.python.source.source import one_line
@@ -70,37 +71,37 @@ from trainshift.rewriting.keras.wraps import Wrap, Wraps
 from trainshift.rewriting.prerequisites import Prerequisites
 from trainshift.rewriting.reductions import Form, Reductions
 from trainshift.rewriting.tf1.graphs import Graphs
-from trainshift.transforms.rule import Guard, Proposals, Transform
+from trainshift.transforms.rule import Proposals
 
 
-def propose(program: Program) -> Proposals:
+def propose(program: Program, report: Report) -> Proposals:
     """One change for each statement that makes an optimizer, `compile` itself left to HV10."""
     made, _, hidden = program.fact(Wraps).all
     for wrap in made:
         if wrap.modes:
-            yield _in_modes(program, wrap)
+            yield _in_modes(program, report, wrap)
         if wrap.compile is None and not wrap.modes:
-            yield _change(program, wrap)
+            yield _change(program, report, wrap)
     for remake in program.fact(ScheduleConfigs).all:
-        yield _serializable(program, remake)
+        yield _serializable(program, report, remake)
     for each in hidden:
-        yield Withheld("HV03", program.script.span(each.site.node, each.site), each.reason, each.essential)
+        yield report.withheld(program.script.span(each.site.node, each.site), each.reason, each.essential)
     for agent, node in program.fact(AgentOptimizers).bare:
-        yield _of_agent(program, agent, node)
+        yield _of_agent(program, report, agent, node)
     taken, unseen = program.fact(Graphs).gradients
     for site in taken:
-        yield _average(program, site)
+        yield _average(program, report, site)
     for gradients in unseen:
         span = program.script.span(gradients.site.node, gradients.site)
-        yield Withheld("HV03", span, gradients.reason, True)
+        yield report.withheld(span, gradients.reason, True)
 
 
-def _average(program: Program, site: Site) -> Change | Withheld:
+def _average(program: Program, report: Report, site: Site) -> Change | Withheld:
     """Average the result of `tf.gradients`, except for variables without a gradient."""
     span = program.script.span(site.node, site)
     if site.in_fstring:
-        return Withheld(
-            "HV03", span, "the gradients are taken inside an f-string; give that a statement of its own", True
+        return report.withheld(
+            span, "the gradients are taken inside an f-string; give that a statement of its own", True
         )
     hvd, reductions = program.at(site).fact(Prerequisites).hvd, program.fact(Reductions)
     averaged = f"grad if grad is None else {hvd}.allreduce(grad{reductions.given(Form.GRADIENTS, hvd)})"
@@ -108,10 +109,10 @@ def _average(program: Program, site: Site) -> Change | Withheld:
     title = "Average the gradients that tf.gradients takes over all ranks"
     decisions = tuple(reductions.decisions(Form.GRADIENTS))
     target = program.script.statement_span(site.statement)
-    return Change("HV03", title, target, edits, decisions=decisions)
+    return report.change(title, target, edits, decisions=decisions)
 
 
-def _of_agent(program: Program, agent: Agent, node: ast.expr) -> Change:
+def _of_agent(program: Program, report: Report, agent: Agent, node: ast.expr) -> Change:
     """Average the gradients of an agent's own step: no Horovod wrapper averages in `apply_gradients`."""
     helper = program.at(agent.site).fact(Helpers).names[AVERAGED]
     edits = program.fact(Layout).put(node, agent.site, handed_to(helper))
@@ -119,16 +120,16 @@ def _of_agent(program: Program, agent: Agent, node: ast.expr) -> Change:
         f"Average the gradients that {one_line(program.script.text(node, agent.site))} applies over all ranks"
     )
     decisions = tuple(program.fact(Reductions).decisions(Form.TAPE))
-    return Change("HV03", title, program.script.span(node, agent.site), edits, decisions=decisions)
+    return report.change(title, program.script.span(node, agent.site), edits, decisions=decisions)
 
 
-def _change(program: Program, wrap: Wrap) -> Change | Withheld:
+def _change(program: Program, report: Report, wrap: Wrap) -> Change | Withheld:
     """Wrap an optimizer where it is created, or where it is used."""
     node, site = wrap.used or (wrap.site.node, wrap.site)
     span = program.script.span(node, site)
     if site.in_fstring:
-        return Withheld(
-            "HV03", span, "the optimizer is made inside an f-string; give it a statement of its own", True
+        return report.withheld(
+            span, "the optimizer is made inside an f-string; give it a statement of its own", True
         )
     name, (wrapper, more) = wrap.target or "the optimizer", _wrapper(program, site.statement, wrap)
     requires: tuple[Edit, ...] = ()
@@ -143,10 +144,10 @@ def _change(program: Program, wrap: Wrap) -> Change | Withheld:
     decision = (
         f"{name} is wrapped for all modes; where a tape uses it, the tape averages and the wrap does not"
     )
-    return _averaging(program, wrap, name, site.statement, edits, requires, decision)
+    return _averaging(program, report, wrap, name, site.statement, edits, requires, decision)
 
 
-def _in_modes(program: Program, wrap: Wrap) -> Change | Withheld:
+def _in_modes(program: Program, report: Report, wrap: Wrap) -> Change | Withheld:
     """Wrap an optimizer where modes of the script compile a model with it: in all of them, or in none."""
     edits: list[Edit] = []
     requires: list[Edit] = []
@@ -156,8 +157,8 @@ def _in_modes(program: Program, wrap: Wrap) -> Change | Withheld:
         assert given is not None
         if site.in_fstring:
             span = program.script.span(site.node, site)
-            return Withheld(
-                "HV03", span, "the call is inside an f-string; give it a statement of its own", True
+            return report.withheld(
+                span, "the call is inside an f-string; give it a statement of its own", True
             )
         name, (wrapper, more) = program.script.text(given, site), _wrapper(program, site.statement, wrap)
         named[name] = None
@@ -170,7 +171,7 @@ def _in_modes(program: Program, wrap: Wrap) -> Change | Withheld:
     names, alone = " and ".join(named), "this mode alone" if len(wrap.modes) == 1 else "these modes alone"
     decision = f"{names} is wrapped for {alone}; where a tape uses it, the tape averages"
     first = wrap.modes[0].compile.site.statement
-    return _averaging(program, wrap, names, first, tuple(edits), tuple(requires), decision)
+    return _averaging(program, report, wrap, names, first, tuple(edits), tuple(requires), decision)
 
 
 def _wrapper(program: Program, statement: Statement, wrap: Wrap) -> tuple[str, str]:
@@ -185,6 +186,7 @@ def _form(wrap: Wrap) -> Form:
 
 def _averaging(
     program: Program,
+    report: Report,
     wrap: Wrap,
     name: str,
     statement: Statement,
@@ -199,15 +201,15 @@ def _averaging(
     decisions += [wrap.said] if wrap.said else []
     decisions += program.fact(Reductions).decisions(_form(wrap))
     target = program.script.statement_span(statement)
-    return Change("HV03", title, target, edits, requires, doubts, tuple(decisions))
+    return report.change(title, target, edits, requires, doubts, tuple(decisions))
 
 
-def _serializable(program: Program, remake: Remake) -> Change | Withheld:
+def _serializable(program: Program, report: Report, remake: Remake) -> Change | Withheld:
     """Register a schedule class of the script, and add the methods that copies of its objects need."""
     statement, layout = remake.statement, program.fact(Layout)
     target = program.script.header_span(statement)
     if remake.reason:
-        return Withheld("HV03", target, remake.reason, True)
+        return report.withheld(target, remake.reason, True)
     edits, requires, methods = list[Edit](), list[Edit](), list[str]()
     tf, unit = program.at(statement).fact(Prerequisites).tf, layout.unit_at(statement.branches["body"][-1])
     if not remake.is_registered:
@@ -232,7 +234,7 @@ def _serializable(program: Program, remake: Remake) -> Change | Withheld:
         edits.append(layout.after(last, methods))
         requires += layout.isolate(last)
     title = f"Let Horovod's wrap make the schedule {remake.scope.name} again"
-    return Change("HV03", title, target, tuple(edits), tuple(requires))
+    return report.change(title, target, tuple(edits), tuple(requires))
 
 
 def _keep(program: Program, first: Statement, line: str) -> Edit:
@@ -255,12 +257,3 @@ def _kept(statement: Statement) -> str:
         number += 1
         name = f"{base}_{number}"
     return name
-
-
-RULE = Transform(
-    "HV03",
-    "wrap-optimizer",
-    propose,
-    guards=(Guard("TF03"), Guard("TF05"), Guard("TF06"), Guard("TF07"), Guard("TL03")),
-    essential=True,
-)

@@ -35,6 +35,7 @@ from collections.abc import Iterator
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
 from trainshift.core.ranks.list_members import members
+from trainshift.core.report import Report
 from trainshift.core.training.control_flow import ControlFlow
 from trainshift.core.training.executions import Executions
 from trainshift.core.training.horovod import Horovod
@@ -51,7 +52,7 @@ from trainshift.rewriting.ranks.choice import Choice
 from trainshift.rewriting.reductions import Form, Reductions
 from trainshift.rewriting.steps.minimizing import Minimizing
 from trainshift.rewriting.target import Target
-from trainshift.transforms.rule import Guard, Proposals, Transform
+from trainshift.transforms.rule import Proposals
 
 _WRAPPER = "DistributedGradientTape"
 _SOMETIMES = (
@@ -60,14 +61,14 @@ _SOMETIMES = (
 )
 
 
-def propose(program: Program) -> Proposals:
+def propose(program: Program, report: Report) -> Proposals:
     """Propose one change for each `with` statement, or for each other place of a wrap."""
-    yield from _written(program)
+    yield from _written(program, report)
     taken = list(dict.fromkeys(each for step in program.fact(Steps).steps for each in step.gradients))
-    yield from _perhaps_wrapped(program, taken)
+    yield from _perhaps_wrapped(program, report, taken)
     wanted = [each for each in taken if any(map(each.needs_wrap, each.tapes))]
     if program.fact(Target).is_keras3:
-        yield from (_averaged(program, each) for each in wanted)
+        yield from (_averaged(program, report, each) for each in wanted)
         return
     bare = {tape for each in program.fact(Steps).gradients if each not in taken for tape in each.bare}
     unused = _with_unused_wraps(program)
@@ -82,24 +83,28 @@ def propose(program: Program) -> Proposals:
             by_with.setdefault(tape.with_statement, []).append(tape)
         else:
             yield _change(
-                program, tape.creation.statement, _wrap(program, tape.creation.node, tape.creation), mine
+                program,
+                report,
+                tape.creation.statement,
+                _wrap(program, tape.creation.node, tape.creation),
+                mine,
             )
     for statement, tapes in by_with.items():
         mine = [each for each in wanted if any(map(each.needs_wrap, tapes))]
-        yield _change(program, statement, _rebind(program, statement, tapes), mine)
+        yield _change(program, report, statement, _rebind(program, statement, tapes), mine)
     for gradient in wanted:
         if gradient in done:
             continue
         site = gradient.site
         assert isinstance(site.node.func, ast.Attribute)
         if gradient.wrapped:
-            yield Withheld("HV04", program.script.span(site.node, site), _SOMETIMES, True)
+            yield report.withheld(program.script.span(site.node, site), _SOMETIMES, True)
         else:
             wrap = _wrap(program, site.node.func.value, site)
-            yield _change(program, site.statement, wrap, [gradient])
+            yield _change(program, report, site.statement, wrap, [gradient])
 
 
-def _written(program: Program) -> Iterator[Change]:
+def _written(program: Program, report: Report) -> Iterator[Change]:
     """Yield the `minimize` steps of the program before its edits, which are done already."""
     if program.origin is None:
         return
@@ -107,7 +112,7 @@ def _written(program: Program) -> Iterator[Change]:
     for each in origin.fact(Minimizing).written:
         former = origin.script.statement_span(each.statement)
         at = passage.forward(former.start)
-        yield Change("HV04", each.title, Span(at, at), (), former=former)
+        yield report.change(each.title, Span(at, at), (), former=former)
 
 
 def _with_unused_wraps(program: Program) -> set[Tape]:
@@ -124,7 +129,7 @@ def _with_unused_wraps(program: Program) -> set[Tape]:
     return {tape for tape in program.fact(Steps).tapes if tape.creation.node in made}
 
 
-def _averaged(program: Program, gradient: Gradient) -> Change | Withheld:
+def _averaged(program: Program, report: Report, gradient: Gradient) -> Change | Withheld:
     """Average a tape's gradients for Keras 3, whose variables Horovod's tape does not support."""
     site = gradient.site
     reason, kind = _against(program, gradient)
@@ -133,7 +138,7 @@ def _averaged(program: Program, gradient: Gradient) -> Change | Withheld:
     if not reason and site.in_fstring:
         reason = "the call is inside an f-string; give it a statement of its own"
     if reason:
-        return Withheld("HV04", program.script.span(site.node, site), reason, True)
+        return report.withheld(program.script.span(site.node, site), reason, True)
     hvd = program.at(site).fact(Prerequisites).hvd
     more = program.fact(Reductions).given(Form.TAPE, hvd)
     frame = Frame(f"[None if grad is None else {hvd}.allreduce(grad{more}) for grad in ", "]", ELEMENT)
@@ -147,8 +152,7 @@ def _averaged(program: Program, gradient: Gradient) -> Change | Withheld:
     title = f"Average the gradients of {_receiver(gradient) or 'the tape'} over all ranks"
     given = program.script.text(site.node, site)
     doubt = f"{given} is assumed to return a list" if kind == "unknown" else ""
-    return Change(
-        "HV04",
+    return report.change(
         title,
         program.script.statement_span(site.statement),
         edits,
@@ -158,12 +162,12 @@ def _averaged(program: Program, gradient: Gradient) -> Change | Withheld:
     )
 
 
-def _perhaps_wrapped(program: Program, gradients: list[Gradient]) -> Iterator[Withheld]:
+def _perhaps_wrapped(program: Program, report: Report, gradients: list[Gradient]) -> Iterator[Withheld]:
     """Yield the gradients of a tape that the script wraps on some paths only."""
     for gradient in gradients:
         for tape in gradient.bare & gradient.wrapped:
             if any(program.fact(Choice).leaves_out(each, tape.creation) for each in gradient.wraps):
-                yield Withheld("HV04", program.script.span(gradient.site.node, gradient.site), _SOMETIMES)
+                yield report.withheld(program.script.span(gradient.site.node, gradient.site), _SOMETIMES)
                 break
 
 
@@ -207,7 +211,11 @@ def _wrap(program: Program, node: ast.expr, site: Site) -> tuple[list[Edit], lis
 
 
 def _change(
-    program: Program, statement: Statement, wrap: tuple[list[Edit], list[Edit]], gradients: list[Gradient]
+    program: Program,
+    report: Report,
+    statement: Statement,
+    wrap: tuple[list[Edit], list[Edit]],
+    gradients: list[Gradient],
 ) -> Change | Withheld:
     edits, requires = wrap
     target = program.script.statement_span(statement)
@@ -215,13 +223,13 @@ def _change(
     for gradient in gradients:
         reason, more, doubt = _sources(program, gradient)
         if reason:
-            return Withheld("HV04", program.script.span(gradient.site.node, gradient.site), reason, True)
+            return report.withheld(program.script.span(gradient.site.node, gradient.site), reason, True)
         edits = [*edits, *more]
         doubts += [doubt] if doubt else []
     names = dict.fromkeys(_receiver(each) or "the tape" for each in gradients)
     title = f"Average the gradients of {' and '.join(names)} over all ranks"
     decisions = tuple(program.fact(Reductions).decisions(Form.TAPE))
-    return Change("HV04", title, target, tuple(edits), tuple(requires), tuple(doubts), decisions)
+    return report.change(title, target, tuple(edits), tuple(requires), tuple(doubts), decisions)
 
 
 def _sources(program: Program, gradient: Gradient) -> tuple[str, list[Edit], str]:
@@ -321,12 +329,3 @@ def _is_list(program: Program, at: Occurrence) -> bool:
         return True
     values = program.names.values(*at[:3])
     return bool(values) and all(isinstance(value, Display) for value in values)
-
-
-RULE = Transform(
-    "HV04",
-    "wrap-tape",
-    propose,
-    guards=(Guard("TF03"), Guard("TL02"), Guard("TL03"), Guard("TL04")),
-    essential=True,
-)

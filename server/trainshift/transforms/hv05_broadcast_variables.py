@@ -41,11 +41,12 @@ import ast
 from trainshift.core.agents import Agents, Beginning
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
+from trainshift.core.report import Report
 from trainshift.core.training.executions import Executions
 from trainshift.core.training.steps import APPLY, Step, Steps, is_plain
 from trainshift.libraries import api
 from trainshift.python.names.values import Unknown
-from trainshift.python.source.edit import Change, Edit, Side, Withheld
+from trainshift.python.source.edit import Change, Edit, Side
 from trainshift.python.syntax.chunk_syntax import Scope, Statement, dotted, last_name
 from trainshift.rewriting.edits.kept_weights import broadcast_above, kept_above
 from trainshift.rewriting.edits.rank_guards import printed
@@ -54,28 +55,28 @@ from trainshift.rewriting.keras.agents import AgentOptimizers
 from trainshift.rewriting.keras.set_weights import OTHER_BEGINNING, SetWeights
 from trainshift.rewriting.prerequisites import Prerequisites
 from trainshift.rewriting.target import Target
-from trainshift.transforms.rule import Consequence, Guard, Proposals, Transform
+from trainshift.transforms.rule import Proposals
 
 _COPIED = "{} is broadcast as well, since the script sets its weights"
 _LONGEST = 88
 
 
-def propose(program: Program) -> Proposals:
+def propose(program: Program, report: Report) -> Proposals:
     """One change for each optimizer step that nothing broadcasts yet."""
     for flag in program.fact(Flags).needed:
         step = flag.step
         reason = _reason_against(step) or _reason_on_keras3(program, flag)
         if reason:
-            yield Withheld("HV05", program.script.span(step.site.node, step.site), reason, True)
+            yield report.withheld(program.script.span(step.site.node, step.site), reason, True)
         else:
-            yield _change(program, flag)
+            yield _change(program, report, flag)
     agents = program.fact(Agents)
     for beginning in agents.beginnings if agents.trainings else ():
         if not program.fact(AgentOptimizers).is_broadcast:
-            yield _of_agent(program, beginning)
+            yield _of_agent(program, report, beginning)
 
 
-def _of_agent(program: Program, beginning: Beginning) -> Change:
+def _of_agent(program: Program, report: Report, beginning: Beginning) -> Change:
     """Broadcast an agent's variables as soon as they exist: networks, targets, counts."""
     statement = beginning.statement
     hvd = program.at(beginning.site).fact(Prerequisites).hvd
@@ -83,7 +84,7 @@ def _of_agent(program: Program, beginning: Beginning) -> Change:
     edits = (program.fact(Layout).after(statement, [line]),)
     title = f"Broadcast what {beginning.name} holds from rank 0"
     requires = program.fact(Layout).isolate(statement)
-    return Change("HV05", title, program.script.statement_span(statement), edits, requires)
+    return report.change(title, program.script.statement_span(statement), edits, requires)
 
 
 def _reason_against(step: Step) -> str:
@@ -130,7 +131,7 @@ def _position(step: Step) -> str:
     return "header" if step.statement.branches else "inside"
 
 
-def _change(program: Program, flag: Flag) -> Change:
+def _change(program: Program, report: Report, flag: Flag) -> Change:
     step, script, layout = flag.step, program.script, program.fact(Layout)
     requires = [*_globals(program, flag), *layout.isolate(step.statement)]
     edits: list[Edit] = []
@@ -165,8 +166,7 @@ def _change(program: Program, flag: Flag) -> Change:
         edits.append(layout.after(printed(script, step.statement)[1], block))
     title = f"Broadcast what {receiver} trains once, after its first step"
     target = script.statement_span(step.statement)
-    return Change(
-        "HV05",
+    return report.change(
         title,
         target,
         tuple(edits),
@@ -336,19 +336,3 @@ def _doubts(program: Program, step: Step, receiver: str) -> tuple[str, ...]:
         *begins,
         f"{receiver} is assumed to be an optimizer whose learning rate is scaled elsewhere",
     )
-
-
-RULE = Transform(
-    "HV05",
-    "broadcast-variables",
-    propose,
-    guards=(
-        Guard("TF08"),
-        Guard("TF09"),
-        Guard("TL02"),
-        Guard("TL03", unknown=Consequence.DOUBT),
-        Guard("TL04"),
-        Guard("TL05", violated=Consequence.DOUBT),
-    ),
-    essential=True,
-)

@@ -40,6 +40,7 @@ from typing import TypeGuard
 
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
+from trainshift.core.report import Report
 from trainshift.core.training.steps import is_plain
 from trainshift.libraries import api
 from trainshift.libraries.common import is_common
@@ -47,7 +48,7 @@ from trainshift.libraries.methods import named
 from trainshift.python.flow.traversal import reachable
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.values import Instance, Literal, Member, Value
-from trainshift.python.source.edit import Change, Edit, Remark, Withheld
+from trainshift.python.source.edit import Edit
 from trainshift.python.syntax.chunk_syntax import Site, Statement, argument
 from trainshift.python.syntax.precedence import Frame, Level, of_each, product
 from trainshift.rewriting.data.counters import Counters, Limit
@@ -58,7 +59,7 @@ from trainshift.rewriting.data.step_counts import StepCounts, stays
 from trainshift.rewriting.prerequisites import Prerequisites
 from trainshift.rewriting.rates.counted_rates import CountedRate, CountedRates
 from trainshift.rewriting.rates.horizons import Horizon, Horizons
-from trainshift.transforms.rule import Guard, Proposals, Transform
+from trainshift.transforms.rule import Proposals
 
 _FEW = 16
 _IN_FSTRING = "the {} is inside an f-string; give it a statement of its own"
@@ -76,7 +77,7 @@ _ENTRIES = (
 _COUNTED = "the step of {} stays as it is: {}"
 
 
-def propose(program: Program) -> Proposals:
+def propose(program: Program, report: Report) -> Proposals:
     """One change for each number of steps that a training takes, and for each schedule that counts them.
 
     None where the script divides the batch instead.
@@ -87,12 +88,12 @@ def propose(program: Program) -> Proposals:
     for count in (*counts.taken, *counts.given):
         site, target = count.site, program.script.statement_span(count.site.statement)
         if site.in_fstring:
-            yield Withheld("HV06", target, _IN_FSTRING.format("call"))
+            yield report.withheld(target, _IN_FSTRING.format("call"))
         elif not _is_settled(program, count.node, site):
             edits = _divided(program, count.node, site, count.optional)
             if edits is None:
                 text = program.script.text(count.node, site)
-                yield Withheld("HV06", target, f"{text} may be None: give it a name first")
+                yield report.withheld(target, f"{text} may be None: give it a name first")
                 continue
             doubts: tuple[str, ...] = (count.doubt,) if count.doubt else ()
             if not _is_rest(count.node) and _is_restored_count(program, count.node, site):
@@ -100,21 +101,21 @@ def propose(program: Program) -> Proposals:
             number = program.script.text(count.node, site)
             title = f"Divide the {count.what} ({number}) among the ranks"
             decisions = (f"each rank takes its share of the {count.what} ({number}), not all of them",)
-            yield Change("HV06", title, target, edits, doubts=doubts, decisions=decisions)
+            yield report.change(title, target, edits, doubts=doubts, decisions=decisions)
     for site in sorted(program.fact(Iterated).takes, key=lambda each: program.script.span(each.node, each)):
         if argument(site.node, 0, "count") is None:
             target = program.script.statement_span(site.statement)
-            yield Withheld("HV06", target, "the number of batches is hidden in * or ** arguments")
+            yield report.withheld(target, "the number of batches is hidden in * or ** arguments")
     if program.fact(Pace).taken is not Taken.ALL:
-        yield from _schedules(program)
-        yield from _limits(program)
-        yield from _by_hand(program)
-        yield from _totals(program)
-        yield from _means(program)
-        yield from _entries(program)
+        yield from _schedules(program, report)
+        yield from _limits(program, report)
+        yield from _by_hand(program, report)
+        yield from _totals(program, report)
+        yield from _means(program, report)
+        yield from _entries(program, report)
 
 
-def _schedules(program: Program) -> Proposals:
+def _schedules(program: Program, report: Report) -> Proposals:
     """One change for each statement that says how many steps a schedule is for (C25)."""
     found: dict[Statement, list[Horizon]] = {}
     mixed = program.fact(Pace).taken is Taken.MIXED
@@ -126,9 +127,9 @@ def _schedules(program: Program) -> Proposals:
         target = program.script.statement_span(statement)
         said = ", ".join(dict.fromkeys(each.name for each in own))
         if mixed:
-            yield Remark("HV06", target, _MIXED.format(said))
+            yield report.remark(target, _MIXED.format(said))
         elif any(each.site.in_fstring for each in own):
-            yield Withheld("HV06", target, _IN_FSTRING.format("schedule"))
+            yield report.withheld(target, _IN_FSTRING.format("schedule"))
         else:
             edits = tuple(edit for each in own for edit in _shortened(program, each))
             numbers = [f"{each.name} ({program.script.text(each.node, each.site)})" for each in own]
@@ -136,10 +137,10 @@ def _schedules(program: Program) -> Proposals:
                 f"{each} is divided by the number of ranks, as the steps are" for each in numbers
             )
             title = f"Divide the {said} of the schedule among the ranks"
-            yield Change("HV06", title, target, edits, decisions=tuple(dict.fromkeys(decisions)))
+            yield report.change(title, target, edits, decisions=tuple(dict.fromkeys(decisions)))
     for site in program.fact(Horizons).hidden:
         target = program.script.statement_span(site.statement)
-        yield Withheld("HV06", target, "the steps of the schedule are hidden in * or ** arguments")
+        yield report.withheld(target, "the steps of the schedule are hidden in * or ** arguments")
     layout = program.fact(Layout)
     for schedule in program.fact(Horizons).own:
         if schedule.made and schedule.made <= asked:
@@ -147,7 +148,7 @@ def _schedules(program: Program) -> Proposals:
         target = program.script.statement_span(schedule.first)
         reason = schedule.reason or (_MIXED.format(f"the step of {schedule.name}") if mixed else "")
         if reason:
-            yield Remark("HV06", target, reason if mixed else _COUNTED.format(schedule.name, reason))
+            yield report.remark(target, reason if mixed else _COUNTED.format(schedule.name, reason))
             continue
         size = f"{program.at(schedule.first).fact(Prerequisites).hvd}.size()"
         line = layout.before(schedule.first, [f"{schedule.step} = {schedule.step} * {size}"])
@@ -155,10 +156,10 @@ def _schedules(program: Program) -> Proposals:
         decision = (
             f"{schedule.name} gets the step that one process would be at, because each rank takes its share"
         )
-        yield Change("HV06", title, target, (line,), layout.isolate(schedule.first), decisions=(decision,))
+        yield report.change(title, target, (line,), layout.isolate(schedule.first), decisions=(decision,))
 
 
-def _limits(program: Program) -> Proposals:
+def _limits(program: Program, report: Report) -> Proposals:
     """One change for each test that counts the steps after which a training ends, or saves (C25)."""
     found: dict[Statement, list[Limit]] = {}
     for limit in program.fact(Counters).limits:
@@ -175,17 +176,17 @@ def _limits(program: Program) -> Proposals:
         numbers = ", ".join(program.script.text(each.node, statement) for each in own)
         title = f"Divide the steps of this test ({numbers}) among the ranks"
         decision = f"the steps of this test ({numbers}) are divided by the number of ranks, as all steps are"
-        yield Change("HV06", title, target, tuple(edits), decisions=(decision,))
+        yield report.change(title, target, tuple(edits), decisions=(decision,))
 
 
-def _by_hand(program: Program) -> Proposals:
+def _by_hand(program: Program, report: Report) -> Proposals:
     """One change for each statement that reads a counter of steps for the rate that is set by hand (C25)."""
     found: dict[Statement, dict[int, tuple[CountedRate, Occurrence]]] = {}
     for rate in program.fact(CountedRates).all:
         assert rate.value.statement is not None
         if rate.reason:
             target = program.script.statement_span(rate.value.statement)
-            yield Remark("HV06", target, _OWN_STEPS.format(rate.counter, rate.reason))
+            yield report.remark(target, _OWN_STEPS.format(rate.counter, rate.reason))
             continue
         for read in rate.reads:
             assert read.statement is not None
@@ -198,8 +199,7 @@ def _by_hand(program: Program) -> Proposals:
             for edit in program.fact(Layout).put(read.node, statement, factor)
         ]
         counter = next(iter(reads.values()))[0].counter
-        yield Change(
-            "HV06",
+        yield report.change(
             f"Set the rate by the step that one process would be at ({counter})",
             program.script.header_span(statement),
             tuple(edits),
@@ -222,7 +222,7 @@ def _shortened(program: Program, horizon: Horizon) -> tuple[Edit, ...]:
     return program.fact(Layout).put(horizon.node, horizon.site, frame)
 
 
-def _totals(program: Program) -> Proposals:
+def _totals(program: Program, report: Report) -> Proposals:
     """Propose one change for each progress bar whose total is the number of steps (C25)."""
     for site, total in program.fact(Counters).totals:
         target = program.script.statement_span(site.statement)
@@ -232,12 +232,12 @@ def _totals(program: Program) -> Proposals:
             f"the total of this progress bar ({number}) is divided by the number of ranks, as the steps are"
         )
         edits = program.fact(Layout).put(total, site, product(f"// {size}"))
-        yield Change(
-            "HV06", f"Divide the total of this progress bar ({number})", target, edits, decisions=(decision,)
+        yield report.change(
+            f"Divide the total of this progress bar ({number})", target, edits, decisions=(decision,)
         )
 
 
-def _means(program: Program) -> Proposals:
+def _means(program: Program, report: Report) -> Proposals:
     """Propose one change for each statement that computes a mean over a loop's iterations (C25)."""
     found: dict[Statement, list[tuple[Occurrence, bool]]] = {}
     for each in program.fact(Counters).means:
@@ -258,21 +258,18 @@ def _means(program: Program) -> Proposals:
             f"the divisor of this mean ({number}) is divided by the number of ranks, as the "
             "iterations of its loop are"
         )
-        yield Change(
-            "HV06", title, program.script.header_span(statement), tuple(edits), decisions=(decision,)
-        )
+        yield report.change(title, program.script.header_span(statement), tuple(edits), decisions=(decision,))
 
 
-def _entries(program: Program) -> Proposals:
+def _entries(program: Program, report: Report) -> Proposals:
     """A change, or a remark, for each statement that counts on entries of steps (C25)."""
     for each in program.fact(Counters).entries:
         target = program.script.header_span(each.statement)
         if each.count is None:
-            yield Remark("HV06", target, _ENTRIES.format(each.name))
+            yield report.remark(target, _ENTRIES.format(each.name))
             continue
         number = program.script.text(each.count, each.statement)
-        yield Change(
-            "HV06",
+        yield report.change(
             f"Use the length of {each.name} instead of {number}",
             target,
             program.fact(Layout).replace(each.count, each.statement, f"len({each.name})"),
@@ -373,12 +370,3 @@ def _is_few(program: Program, node: ast.expr, site: Site) -> bool:
 def _is_settled(program: Program, count: ast.expr, site: Site) -> bool:
     """Return whether the count is divided already, or is not a number to divide."""
     return program.fact(Pace).agrees(count, site.scope, site.statement) or stays(count)
-
-
-RULE = Transform(
-    "HV06",
-    "divide-steps",
-    propose,
-    guards=(Guard("TF03"), Guard("TF05"), Guard("TF06"), Guard("TF07")),
-    asks=True,
-)

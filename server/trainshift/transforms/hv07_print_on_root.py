@@ -29,7 +29,8 @@ from functools import partial
 
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
-from trainshift.python.source.edit import Edit, Remark, Side
+from trainshift.core.report import Report
+from trainshift.python.source.edit import Edit, Side
 from trainshift.python.syntax.precedence import assigned
 from trainshift.rewriting.edits.rank_guards import (
     PRINTED,
@@ -42,10 +43,10 @@ from trainshift.rewriting.edits.rank_guards import (
 from trainshift.rewriting.prerequisites import Prerequisites
 from trainshift.rewriting.ranks.guard_forms import Form, RootCall, RootKind
 from trainshift.rewriting.ranks.root_only import RootOnly
-from trainshift.transforms.rule import Consequence, Guard, Proposals, Transform
+from trainshift.transforms.rule import Proposals
 
 
-def propose(program: Program) -> Proposals:
+def propose(program: Program, report: Report) -> Proposals:
     """One change for each statement that prints."""
     forms = {
         Form.GUARD: guard,
@@ -54,10 +55,10 @@ def propose(program: Program) -> Proposals:
         Form.DISABLE: _disable,
     }
     kinds, title = (RootKind.PRINT,), "Print on rank 0 only"
-    yield from guard_changes(program, "HV07", kinds, forms, title, partial(stands_alone, program))
+    yield from guard_changes(report, kinds, forms, title, partial(stands_alone, program))
     for site, what in program.fact(RootOnly).shared:
         text = f"{program.script.text(site.node.func, site)}(...) stays in the loop: every rank {what}"
-        yield Remark("HV07", program.script.statement_span(site.statement), text)
+        yield report.remark(program.script.statement_span(site.statement), text)
 
 
 def _conditional(program: Program, call: RootCall) -> tuple[Edit, ...]:
@@ -103,13 +104,3 @@ def _printed(program: Program) -> str:
     """The name for printed values: one for all, as each is read at once."""
     found = (printed(program.script, each) for each in program.script.statements)
     return program.script.fresh(PRINTED, {name for name, _ in found if name})
-
-
-RULE = Transform(
-    "HV07",
-    "print-on-root",
-    propose,
-    guards=(Guard("TF04", unknown=Consequence.DOUBT),),
-    harmless=True,
-    is_sure=True,
-)

@@ -61,10 +61,11 @@ from functools import partial
 from trainshift.core.layout import Layout
 from trainshift.core.libraries import Libraries
 from trainshift.core.program import Program
+from trainshift.core.report import Report
 from trainshift.core.training.horovod import Horovod
 from trainshift.libraries import api
 from trainshift.libraries.entries import Entry, Role, opener
-from trainshift.python.source.edit import Change, Edit, Remark
+from trainshift.python.source.edit import Change, Edit
 from trainshift.python.source.source import Span
 from trainshift.python.syntax.chunk_syntax import Site, argument
 from trainshift.python.syntax.precedence import handed_to
@@ -86,7 +87,7 @@ from trainshift.rewriting.ranks.restored import Restored
 from trainshift.rewriting.ranks.root_only import RootOnly
 from trainshift.rewriting.target import Target
 from trainshift.rewriting.tf1.initializations import Initializations
-from trainshift.transforms.rule import Guard, Proposals, Transform
+from trainshift.transforms.rule import Proposals
 
 _LOADING = "tensorflow.keras.models.load_model"
 _UNREADABLE = (
@@ -96,7 +97,7 @@ _SHARING = "Restore on every rank what rank 0 has saved"
 _SHARED = "every rank restores what rank 0 has saved: all must see the same directory"
 
 
-def propose(program: Program) -> Proposals:
+def propose(program: Program, report: Report) -> Proposals:
     """One change for each statement that writes."""
     forms = {
         Form.GUARD: guard,
@@ -112,19 +113,19 @@ def propose(program: Program) -> Proposals:
     }
     native, shared = _native_saves(program), _shared(program)
     saves = partial(_is_save_among_saves, program)
-    for change in guard_changes(program, "HV08", (RootKind.WRITE,), forms, "Write on rank 0 only", saves):
+    for change in guard_changes(report, (RootKind.WRITE,), forms, "Write on rank 0 only", saves):
         if isinstance(change, Change) and change.target in native:
             change = replace(change, decisions=(_UNREADABLE,))
         if isinstance(change, Change) and change.target in shared:
             change = replace(change, title=_SHARING, decisions=(_SHARED,))
         yield change
     for read in program.fact(ReadBack).taken_away:
-        yield _wait_for_readers(program, read)
+        yield _wait_for_readers(program, report, read)
     for read in program.fact(ReadBack).all:
-        yield _wait(program, read)
+        yield _wait(program, report, read)
     for site, known in program.fact(Libraries).sites(Role.NOTED):
         if not program.fact(Horovod).site_on_root(site):
-            yield Remark("HV08", program.script.statement_span(site.statement), known.text("says"))
+            yield report.remark(program.script.statement_span(site.statement), known.text("says"))
     calls = program.fact(RootOnly).calls
     kept = {call.site for call in calls}
     guarded = {call.site.statement for call in calls if call.form is Form.GUARD and not call.reason}
@@ -134,7 +135,7 @@ def propose(program: Program) -> Proposals:
             continue
         named = dict.fromkeys(program.script.text(each.node.func, each) for each in sites)
         text = f"{', '.join(named)} of {package}: runs on every rank; keep it to rank 0 if it must run once"
-        yield Remark("HV08", program.script.statement_span(sites[0].statement), text)
+        yield report.remark(program.script.statement_span(sites[0].statement), text)
 
 
 def _is_save_among_saves(program: Program, call: RootCall) -> bool:
@@ -177,12 +178,11 @@ def _receiver(site: Site) -> ast.expr:
     return site.node.func.value if isinstance(site.node.func, ast.Attribute) else site.node.func
 
 
-def _wait_for_readers(program: Program, read: Read) -> Change:
+def _wait_for_readers(program: Program, report: Report, read: Read) -> Change:
     """Broadcast before a statement that removes a file which others read, so that rank 0 waits for them."""
     layout, text = program.fact(Layout), program.script.text(read.path, read.site)
     hvd = program.at(read.site).fact(Prerequisites).hvd
-    return Change(
-        "HV08",
+    return report.change(
         f"Wait until all ranks have read {text}",
         program.script.statement_span(read.anchor),
         (layout.before(read.anchor, [f"{hvd}.broadcast(0, root_rank=0)  # wait for readers"], -1),),
@@ -190,7 +190,7 @@ def _wait_for_readers(program: Program, read: Read) -> Change:
     )
 
 
-def _wait(program: Program, read: Read) -> Change:
+def _wait(program: Program, report: Report, read: Read) -> Change:
     """Broadcast before a statement that reads rank 0's file, so that the others wait for it."""
     site, path, statement = read
     layout, text = program.fact(Layout), program.script.text(path, site)
@@ -205,8 +205,7 @@ def _wait(program: Program, read: Read) -> Change:
             )
             edits += layout.add_keyword(site, "custom_objects", f"{{{classes}}}")
     decision = f"every rank reads {text}, which rank 0 writes: all must see the same directory"
-    return Change(
-        "HV08",
+    return report.change(
         f"Wait until rank 0 has written {text}",
         program.script.statement_span(statement),
         tuple(edits),
@@ -305,13 +304,3 @@ def _context(program: Program, call: RootCall) -> tuple[Edit, ...]:
     """Have other ranks enter a null context."""
     names = program.at(call.site).fact(Prerequisites)
     return conditional(program, call, f"{names.standard('contextlib')}.nullcontext()")
-
-
-RULE = Transform(
-    "HV08",
-    "write-on-root",
-    propose,
-    guards=(Guard("TF03"), Guard("TF10")),
-    harmless=True,
-    is_sure=True,
-)

@@ -40,6 +40,7 @@ from trainshift.core.layout import Layout
 from trainshift.core.libraries import Libraries
 from trainshift.core.program import Program
 from trainshift.core.ranks.own_horovod import BROADCAST
+from trainshift.core.report import Report
 from trainshift.core.training.executions import Executions
 from trainshift.core.training.fits import Fit, Fits, hides
 from trainshift.core.training.horovod import Horovod
@@ -61,44 +62,44 @@ from trainshift.rewriting.prerequisites import Prerequisites
 from trainshift.rewriting.ranks.guard_forms import Form, RootCall, RootKind
 from trainshift.rewriting.ranks.root_only import verbosity
 from trainshift.rewriting.target import Target
-from trainshift.transforms.rule import Guard, Proposals, Transform
+from trainshift.transforms.rule import Proposals
 
 _WHOLE = "every rank reads all of the data in each epoch, because fit has no steps_per_epoch to divide"
 
 
-def propose(program: Program) -> Proposals:
+def propose(program: Program, report: Report) -> Proposals:
     """One change for each `fit`, for each callback that writes, and for each other progress bar."""
     for callbacks in program.fact(CallbackLists).all:
-        change = _fit(program, callbacks)
+        change = _fit(program, report, callbacks)
         if change is not None:
             yield change
-        yield from left(program, "HV09", callbacks)
+        yield from left(report, callbacks)
     for callback in program.fact(CallbackLists).written_on_all_ranks:
-        yield keep_to_root(program, "HV09", callback.element, callback.name)
+        yield keep_to_root(report, callback.element, callback.name)
     for shown in guard_changes(
-        program, "HV09", (RootKind.PRINT,), {Form.VERBOSE: _verbose}, "Show the progress bar on rank 0 only"
+        report, (RootKind.PRINT,), {Form.VERBOSE: _verbose}, "Show the progress bar on rank 0 only"
     ):
         # The bar of a single process is that of rank 0.
         yield replace(shown, suits=Suits.ALL) if isinstance(shown, Change) else shown
 
 
-def _fit(program: Program, callbacks: Callbacks) -> Change | Withheld | None:
+def _fit(program: Program, report: Report, callbacks: Callbacks) -> Change | Withheld | None:
     site = callbacks.fit.site
     span = program.script.span(site.node, site)
     if hides(program.script, site, "callbacks"):
-        return Withheld(
-            "HV09", span, "the callbacks may be hidden in * or ** arguments; pass callbacks= by name", True
+        return report.withheld(
+            span, "the callbacks may be hidden in * or ** arguments; pass callbacks= by name", True
         )
     if site.in_fstring:
-        return Withheld("HV09", span, "the call is inside an f-string; give it a statement of its own", True)
+        return report.withheld(span, "the call is inside an f-string; give it a statement of its own", True)
     if program.fact(Executions).runs_in_graphs:
-        return Withheld("HV09", span, "Horovod's callback needs eager execution, which is disabled", True)
+        return report.withheld(span, "Horovod's callback needs eager execution, which is disabled", True)
     stopping = [each.name for each in callbacks.members if each.stops_in_epoch]
     if stopping:
         reason = (
             f"{stopping[0]} may stop one rank in the middle of an epoch, and the others would wait for it"
         )
-        return Withheld("HV09", span, reason, True)
+        return report.withheld(span, reason, True)
     edits: list[Edit] = []
     added: dict[str, str] = {}
     missing = program.fact(CallbackLists).missing(callbacks)
@@ -122,8 +123,7 @@ def _fit(program: Program, callbacks: Callbacks) -> Change | Withheld | None:
     target = program.script.statement_span(site.statement)
     title = titled("Broadcast from rank 0 when fit begins", callbacks)
     kept = program.fact(SetWeights).kept_before(callbacks.fit) if BROADCAST in missing else []
-    return Change(
-        "HV09",
+    return report.change(
         title,
         target,
         tuple(edits),
@@ -231,11 +231,3 @@ def _silence(program: Program, site: Site, given: ast.expr) -> tuple[Edit, ...]:
     """Limit a `verbose` argument to rank 0, unless it is silent."""
     silent = isinstance(given, ast.Constant) and given.value in (0, False)
     return () if silent else only_argument(program, given, site, "0")
-
-
-RULE = Transform(
-    "HV09",
-    "fit-callbacks",
-    propose,
-    guards=(Guard("TF03"), Guard("TL02"), Guard("TL03"), Guard("TL05")),
-)

@@ -32,6 +32,7 @@ import re
 from trainshift.core.layout import Layout
 from trainshift.core.libraries import Libraries
 from trainshift.core.program import Program
+from trainshift.core.report import Report
 from trainshift.core.training.fits import Compile, Fit, Fits, method_argument
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.steps import is_plain
@@ -46,7 +47,7 @@ from trainshift.rewriting.keras.wraps import Named, Unnamed, Wrap, Wraps
 from trainshift.rewriting.prerequisites import Prerequisites
 from trainshift.rewriting.reductions import Form, Reductions
 from trainshift.rewriting.target import Target
-from trainshift.transforms.rule import Guard, Proposals, Transform
+from trainshift.transforms.rule import Proposals
 
 _BASE = "optimizer"
 _OURS = re.compile(rf"(\w+_)?{_BASE}(_\d+)?")
@@ -55,39 +56,39 @@ _TITLE_XLA = "Turn off XLA, which does not support Horovod"
 _TITLE = "Compile with an optimizer that averages the gradients over all ranks"
 
 
-def propose(program: Program) -> Proposals:
+def propose(program: Program, report: Report) -> Proposals:
     """One change for each `compile` that names its optimizer or makes it in place."""
     made, named, _ = program.fact(Wraps).all
     for wrap in made:
         if wrap.compile is not None:
-            yield _wrap(program, wrap, wrap.compile)
+            yield _wrap(program, report, wrap, wrap.compile)
     for each in named:
-        change = _make(program, each)
+        change = _make(program, report, each)
         if change is not None:
             yield change
     for unnamed in program.fact(Wraps).unnamed:
-        yield _get(program, unnamed)
+        yield _get(program, report, unnamed)
     if program.fact(Target).is_keras3:
         for compile in program.fact(Compiled).to_distribute:
             helper = program.at(compile.site).fact(Helpers).names[DISTRIBUTE]
-            yield _after(program, compile, f"{helper}({{model}})", _TITLE_3)
+            yield _after(program, report, compile, f"{helper}({{model}})", _TITLE_3)
         for compile in program.fact(Compiled).to_run_without_xla:
-            yield _after(program, compile, "{model}.jit_compile = False", _TITLE_XLA)
+            yield _after(program, report, compile, "{model}.jit_compile = False", _TITLE_XLA)
         for fit in program.fact(Compiled).loaded:
             helper = program.at(fit.site).fact(Helpers).names[DISTRIBUTE]
-            yield _before_fit(program, fit, f"{helper}({{model}})", _TITLE_3)
+            yield _before_fit(program, report, fit, f"{helper}({{model}})", _TITLE_3)
         for fit in program.fact(Compiled).loaded_with_xla:
-            yield _before_fit(program, fit, "{model}.jit_compile = False", _TITLE_XLA)
+            yield _before_fit(program, report, fit, "{model}.jit_compile = False", _TITLE_XLA)
         return
     for compile in program.fact(Fits).compiles:
         compiled = method_argument(compile.site, "jit_compile")
         if isinstance(compiled, ast.Constant) and compiled.value is True:
             span = program.script.span(compile.site.node, compile.site)
             reason = "Horovod's allreduce does not run in a model compiled with jit_compile=True"
-            yield Withheld("HV10", span, reason, True)
+            yield report.withheld(span, reason, True)
 
 
-def _wrap(program: Program, wrap: Wrap, compile: Compile) -> Change | Withheld:
+def _wrap(program: Program, report: Report, wrap: Wrap, compile: Compile) -> Change | Withheld:
     """Wrap an optimizer created in place: through a variable, or directly."""
     site, script = compile.site, program.script
     span = script.span(wrap.site.node, wrap.site)
@@ -95,10 +96,10 @@ def _wrap(program: Program, wrap: Wrap, compile: Compile) -> Change | Withheld:
     wrapper, more = f"{hvd}.DistributedOptimizer", program.fact(Reductions).given(Form.KERAS, hvd)
     decisions = (*filter(None, [wrap.said]), *program.fact(Reductions).decisions(Form.KERAS))
     if site.in_fstring:
-        return Withheld("HV10", span, "the call is inside an f-string; give it a statement of its own", True)
+        return report.withheld(span, "the call is inside an f-string; give it a statement of its own", True)
     if not is_alone(site) or not _can_follow(program, site, wrap.site):
         edits = program.fact(Layout).put(wrap.site.node, site, handed_to(wrapper, more))
-        return Change("HV10", _TITLE, script.statement_span(site.statement), edits, decisions=decisions)
+        return report.change(_TITLE, script.statement_span(site.statement), edits, decisions=decisions)
     # The text before the optimizer moves behind it, so that edits inside it keep their place.
     name = _name(program, compile)
     statement = script.statement_span(site.statement)
@@ -110,32 +111,32 @@ def _wrap(program: Program, wrap: Wrap, compile: Compile) -> Change | Withheld:
     )
     requires = program.fact(Layout).isolate(site.statement)
     doubts = (wrap.doubt,) if wrap.doubt else ()
-    return Change("HV10", _TITLE, statement, edits, requires, doubts, decisions)
+    return report.change(_TITLE, statement, edits, requires, doubts, decisions)
 
 
-def _after(program: Program, compile: Compile, line: str, title: str) -> Change | Withheld:
+def _after(program: Program, report: Report, compile: Compile, line: str, title: str) -> Change | Withheld:
     """Insert a line below a `compile`, for Keras 3; `{model}` in it becomes the model."""
     site, script, model = compile.site, program.script, model_of(compile)
     target = script.statement_span(site.statement)
     if not is_alone(site) or site.in_fstring:
-        return Withheld("HV10", target, "compile is part of a larger statement; give it one of its own", True)
+        return report.withheld(target, "compile is part of a larger statement; give it one of its own", True)
     if not is_plain(model):
-        return Withheld("HV10", target, "the model is not a plain name; assign it to a variable first", True)
+        return report.withheld(target, "the model is not a plain name; assign it to a variable first", True)
     layout = program.fact(Layout)
     edits = (layout.after(site.statement, [line.format(model=script.text(model, site))]),)
     decisions = list(program.fact(Reductions).decisions(Form.TAPE)) if title == _TITLE_3 else []
     if given := method_argument(site, "jit_compile"):
         if not (isinstance(given, ast.Constant) and given.value in (False, "auto")):
             decisions.append("jit_compile is turned off, because XLA does not support Horovod")
-    return Change("HV10", title, target, edits, layout.isolate(site.statement), decisions=tuple(decisions))
+    return report.change(title, target, edits, layout.isolate(site.statement), decisions=tuple(decisions))
 
 
-def _before_fit(program: Program, fit: Fit, line: str, title: str) -> Change:
+def _before_fit(program: Program, report: Report, fit: Fit, line: str, title: str) -> Change:
     """A line above the fit of a model that is loaded with its optimizer, for Keras 3."""
     site, layout, script = fit.site, program.fact(Layout), program.script
     edits = (layout.before(site.statement, [line.format(model=script.text(fit.model, site))]),)
     target = script.statement_span(site.statement)
-    return Change("HV10", title, target, edits, layout.isolate(site.statement))
+    return report.change(title, target, edits, layout.isolate(site.statement))
 
 
 def _can_follow(program: Program, site: Site, optimizer: Site) -> bool:
@@ -149,7 +150,7 @@ def _can_follow(program: Program, site: Site, optimizer: Site) -> bool:
     )
 
 
-def _make(program: Program, named: Named) -> Change | Withheld | None:
+def _make(program: Program, report: Report, named: Named) -> Change | Withheld | None:
     """Create an optimizer given by name, or by default: before the statement, or in place.
 
     None where it need not be wrapped nor scaled.
@@ -157,9 +158,7 @@ def _make(program: Program, named: Named) -> Change | Withheld | None:
     site, script, layout = named.compile.site, program.script, program.fact(Layout)
     target = script.statement_span(site.statement)
     if site.in_fstring:
-        return Withheld(
-            "HV10", target, "the call is inside an f-string; give it a statement of its own", True
-        )
+        return report.withheld(target, "the call is inside an f-string; give it a statement of its own", True)
     is_keras3 = program.fact(Target).is_keras3
     signature = api.constructor(named.cls, keras3=is_keras3)
     rate = signature.parameter("learning_rate") if signature is not None else None
@@ -188,10 +187,10 @@ def _make(program: Program, named: Named) -> Change | Withheld | None:
     given = script.text(named.node, site) if named.node is not None else "Keras' default"
     decision = f"{given} is {last} with its default learning rate {rate.default if rate else ''}, scaled"
     more_decisions = reductions.decisions(Form.KERAS) if is_wrapped else ()
-    return Change("HV10", _TITLE, target, edits, requires, decisions=(decision, *more_decisions))
+    return report.change(_TITLE, target, edits, requires, decisions=(decision, *more_decisions))
 
 
-def _get(program: Program, unnamed: Unnamed) -> Change:
+def _get(program: Program, report: Report, unnamed: Unnamed) -> Change:
     """Create the optimizer behind a possible name by Keras, scaled and wrapped, before the statement."""
     site, layout = unnamed.compile.site, program.fact(Layout)
     names, name = program.at(site).fact(Prerequisites), _name(program, unnamed.compile)
@@ -209,7 +208,7 @@ def _get(program: Program, unnamed: Unnamed) -> Change:
     target = program.script.statement_span(site.statement)
     doubts = () if unnamed.is_name else (doubt,)
     decisions = tuple(program.fact(Reductions).decisions(Form.KERAS))
-    return Change("HV10", _TITLE, target, edits, layout.isolate(site.statement), doubts, decisions)
+    return report.change(_TITLE, target, edits, layout.isolate(site.statement), doubts, decisions)
 
 
 def _name(program: Program, compile: Compile) -> str:
@@ -255,12 +254,3 @@ def _is_made_and_wrapped(program: Program, node: ast.expr) -> bool:
         and program.fact(Horovod).is_call(program.script.site_of(node), "DistributedOptimizer")
         and all(isinstance(given, ast.Call | ast.Name) for given in node.args)
     )
-
-
-RULE = Transform(
-    "HV10",
-    "compile-optimizer",
-    propose,
-    guards=(Guard("TF03"), Guard("TF05"), Guard("TL03")),
-    essential=True,
-)

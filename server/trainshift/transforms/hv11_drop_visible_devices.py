@@ -32,10 +32,11 @@ from collections.abc import Iterator
 
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
+from trainshift.core.report import Report
 from trainshift.core.training.loops import Loops
 from trainshift.core.training.steps import is_plain
 from trainshift.python.names.values import Library, Module
-from trainshift.python.source.edit import Change, Edit, Remark, Withheld
+from trainshift.python.source.edit import Change, Edit, Remark
 from trainshift.python.source.source import Span, one_line
 from trainshift.python.syntax.chunk_syntax import Statement, arguments
 from trainshift.python.syntax.precedence import does_more
@@ -44,7 +45,7 @@ from trainshift.rewriting.device_places import DevicePlaces, Where
 from trainshift.rewriting.edits.entries import without
 from trainshift.rewriting.pinning import Pinning
 from trainshift.rewriting.prerequisites import Prerequisites
-from trainshift.transforms.rule import Guard, Proposals, Transform
+from trainshift.transforms.rule import Proposals
 
 _TOO_LATE = (
     "this hides the GPUs after the ranks have taken theirs; to train on CPUs, set "
@@ -53,27 +54,27 @@ _TOO_LATE = (
 _TITLE = "Let each rank choose its GPU"
 
 
-def propose(program: Program) -> Proposals:
+def propose(program: Program, report: Report) -> Proposals:
     """One change for each statement that chooses GPUs other than by rank, or limits the memory of one."""
     choices = program.fact(DeviceChoices)
     chosen = [choices.of_tensorflow]
     if choices.of_environment.places and choices.is_read:
         reason = "the variable is read elsewhere in the script, which would fail without it"
         for statement in choices.of_environment.places:
-            yield Withheld("HV11", program.script.statement_span(statement), reason)
+            yield report.withheld(program.script.statement_span(statement), reason)
     else:
         chosen.append(choices.of_environment)
     dropped = {statement for each in chosen for statement in each.statements}
     for each in chosen:
-        yield from _dropped(program, each, dropped)
-        yield from _taken_out(program, each)
+        yield from _dropped(program, report, each, dropped)
+        yield from _taken_out(program, report, each)
         for hidden in each.hidden:
             span = program.script.span(hidden.node, hidden.statement)
-            yield Withheld("HV11", span, hidden.reason, True)
-    yield from _unseen_places(program)
+            yield report.withheld(span, hidden.reason, True)
+    yield from _unseen_places(program, report)
     if not program.fact(Pinning).is_done and program.fact(Loops).runs_eagerly:
         for statement in choices.of_none:
-            yield Remark("HV11", program.script.statement_span(statement), _TOO_LATE)
+            yield report.remark(program.script.statement_span(statement), _TOO_LATE)
     # If the environment shows a rank only its own GPU, that GPU is the first.
     limited = [] if program.fact(Pinning).by_environment else choices.limited
     for device, statement in limited:
@@ -83,30 +84,29 @@ def propose(program: Program) -> Proposals:
             number += f" % len({program.script.text(device.value, statement)})"
         edits = (Edit(span.start, span.end, number),)
         target = program.script.statement_span(statement)
-        yield Change("HV11", "Limit the memory of the rank's own GPU", target, edits)
+        yield report.change("Limit the memory of the rank's own GPU", target, edits)
 
 
-def _unseen_places(program: Program) -> Iterator[Remark]:
+def _unseen_places(program: Program, report: Report) -> Iterator[Remark]:
     """Yield remarks on unknown arguments of `tf.device`: they must suit a rank, which has one GPU."""
     for place in program.fact(DevicePlaces).all:
         if place.where is Where.UNSEEN:
             call = one_line(program.script.text(place.site.node, place.site))
             text = f"{call} must name no GPU but /gpu:0, the only one that a rank has"
-            yield Remark("HV11", program.script.span(place.site.node, place.site), text)
+            yield report.remark(program.script.span(place.site.node, place.site), text)
 
 
-def _dropped(program: Program, choices: Choices, dropped: set[Statement]) -> Proposals:
+def _dropped(program: Program, report: Report, choices: Choices, dropped: set[Statement]) -> Proposals:
     for statement in choices.statements:
         if does_more(statement.node):
             reason = "this statement also binds a name or awaits something; give the choice of GPUs its own"
-            yield Withheld("HV11", program.script.statement_span(statement), reason, True)
+            yield report.withheld(program.script.statement_span(statement), reason, True)
             continue
         # If a whole block is dropped, its last statement becomes `pass`, whichever edit is applied first.
         emptied = statement.parent is not None and all(each in dropped for each in statement.block)
         last = statement.index == len(statement.block) - 1
         edits = program.fact(Layout).remove(statement, emptied and last)
-        yield Change(
-            "HV11",
+        yield report.change(
             _TITLE,
             program.script.statement_span(statement),
             edits,
@@ -130,7 +130,7 @@ def _unheard(program: Program, statement: Statement) -> tuple[str, ...]:
     return ()
 
 
-def _taken_out(program: Program, choices: Choices) -> Iterator[Change]:
+def _taken_out(program: Program, report: Report, choices: Choices) -> Iterator[Change]:
     """Yield changes to statements that choose devices together with something else, which stays."""
     by_container: dict[ast.expr, list[Entry]] = {}
     for entry in choices.entries:
@@ -138,14 +138,14 @@ def _taken_out(program: Program, choices: Choices) -> Iterator[Change]:
     for entries in by_container.values():
         spans = sorted(_span(program, each) for each in entries)
         target = program.script.statement_span(entries[0].statement)
-        yield Change("HV11", _TITLE, target, without(program, spans))
+        yield report.change(_TITLE, target, without(program, spans))
     for each in choices.targets:
         assignment = each.statement.node
         assert isinstance(assignment, ast.Assign)
         parts = [*assignment.targets, assignment.value]
         span, *following = (program.script.span(part, each.statement) for part in parts[each.index :])
         edits = (Edit(span.start, following[0].start, ""),)
-        yield Change("HV11", _TITLE, program.script.statement_span(each.statement), edits)
+        yield report.change(_TITLE, program.script.statement_span(each.statement), edits)
 
 
 def _span(program: Program, entry: Entry) -> Span:
@@ -158,11 +158,3 @@ def _span(program: Program, entry: Entry) -> Span:
         for part in (entry.first, entry.last)
     ]
     return Span(spans[0].start, spans[-1].end)
-
-
-RULE = Transform(
-    "HV11",
-    "drop-visible-devices",
-    propose,
-    guards=(Guard("TF01"), Guard("TF03")),
-)

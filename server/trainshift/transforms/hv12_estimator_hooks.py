@@ -43,9 +43,10 @@ from dataclasses import dataclass, field
 
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
+from trainshift.core.report import Report
 from trainshift.core.training.loops import Loops
 from trainshift.libraries import api
-from trainshift.python.source.edit import Change, Edit, Withheld
+from trainshift.python.source.edit import Edit
 from trainshift.python.syntax.chunk_syntax import Site, argument, hides_arguments
 from trainshift.rewriting.edits.hook_edits import doubts, hooked, obstacle
 from trainshift.rewriting.edits.list_edits import keep_to_root, left, placed, titled
@@ -56,7 +57,7 @@ from trainshift.rewriting.prerequisites import Prerequisites
 from trainshift.rewriting.tf1.estimators import Canned, Estimators, Made
 from trainshift.rewriting.tf1.hooks import TRAIN_SPEC, HookLists, Hooks
 from trainshift.rewriting.tf1.sessions import CONFIGURED, Sessions
-from trainshift.transforms.rule import Guard, Proposals, Transform
+from trainshift.transforms.rule import Proposals
 
 _RUN_CONFIGS = frozenset(name for name, word in CONFIGURED.items() if word == "session_config")
 _RESTARTS = (
@@ -80,37 +81,37 @@ class _Part:
     decisions: tuple[str, ...] = ()
 
 
-def propose(program: Program) -> Proposals:
+def propose(program: Program, report: Report) -> Proposals:
     """One change for each Estimator, `RunConfig`, training and hook that writes."""
     if not program.fact(Estimators).is_used:
         return
     for made in program.fact(Estimators).made:
-        yield from _estimator(program, made)
+        yield from _estimator(program, report, made)
     for site, name in program.fact(Sessions).created:
         if name in _RUN_CONFIGS:
-            yield from _run_config(program, site, name)
+            yield from _run_config(program, report, site, name)
     for hooks in program.fact(HookLists).estimators.values():
-        yield from _training(program, hooks)
-        yield from left(program, "HV12", hooks)
-    yield from _unseen_specs(program)
+        yield from _training(program, report, hooks)
+        yield from left(report, hooks)
+    yield from _unseen_specs(program, report)
     for member, of_estimator in program.fact(HookLists).written_on_all_ranks:
         if of_estimator:
-            yield keep_to_root(program, "HV12", member.element, member.name)
+            yield keep_to_root(report, member.element, member.name)
 
 
-def _estimator(program: Program, made: Made) -> Proposals:
+def _estimator(program: Program, report: Report, made: Made) -> Proposals:
     """Keep the directory to rank 0, pin the session, and make the optimizer that is named."""
     site, span = made.site, program.script.span(made.site.node, made.site)
     reason = made.reason or (
         "the Estimator is made inside an f-string; give it a statement of its own" if site.in_fstring else ""
     )
     if reason:
-        yield Withheld("HV12", span, reason, True)
+        yield report.withheld(span, reason, True)
         return
     unseen = [word for word in ("model_dir", "config") if made.given(word) is None]
     if unseen and hides_arguments(site.node):
         reason = f"the Estimator's {' and '.join(unseen)} may be hidden in * or ** arguments"
-        yield Withheld("HV12", span, reason)
+        yield report.withheld(span, reason)
     parts = (*_optimizers(program, made), _directory(program, made), _configuration(program, made))
     edits = [edit for part in parts for edit in part.edits]
     added = {word: text for part in parts for word, text in part.added.items()}
@@ -124,7 +125,7 @@ def _estimator(program: Program, made: Made) -> Proposals:
         target = program.script.statement_span(site.statement)
         title = "Prepare the Estimator for several ranks: its directory, its session and its optimizer"
         decided = tuple(each for part in parts for each in part.decisions)
-        yield Change("HV12", title, target, tuple(edits), requires, decisions=decided)
+        yield report.change(title, target, tuple(edits), requires, decisions=decided)
 
 
 def _optimizers(program: Program, made: Made) -> Iterator[_Part]:
@@ -188,10 +189,10 @@ def _module(program: Program, site: Site) -> str:
     return f"{program.at(site).fact(Prerequisites).tf}.estimator"
 
 
-def _run_config(program: Program, site: Site, name: str) -> Proposals:
+def _run_config(program: Program, report: Report, site: Site, name: str) -> Proposals:
     configuration = program.fact(Sessions).configuration(site, name)
     if configuration.hidden:
-        yield hidden(program, "HV12", site, configuration)
+        yield hidden(report, site, configuration)
     edits: list[Edit] = []
     signature = api.constructor(name)
     directory = argument(site.node, signature.position("model_dir") if signature else None, "model_dir")
@@ -201,11 +202,11 @@ def _run_config(program: Program, site: Site, name: str) -> Proposals:
         title = "Pin the sessions to the GPU of their rank, and keep model_dir to rank 0"
         target = program.script.statement_span(site.statement)
         decided = (_DIRECTORY,) if kept else ()
-        yield Change("HV12", title, target, tuple(edits), decisions=decided)
+        yield report.change(title, target, tuple(edits), decisions=decided)
 
 
-def _training(program: Program, hooks: Hooks) -> Proposals:
-    site, withheld = hooks.site, obstacle(program, "HV12", hooks)
+def _training(program: Program, report: Report, hooks: Hooks) -> Proposals:
+    site, withheld = hooks.site, obstacle(report, hooks)
     if withheld is not None:
         yield withheld
     if withheld is not None or hooks.broadcasts:
@@ -215,8 +216,7 @@ def _training(program: Program, hooks: Hooks) -> Proposals:
     target = program.script.statement_span(site.statement)
     title = titled("Broadcast from rank 0 when the training begins", hooks)
     decided = (_RESTARTS,) if site.name != "train" else ()
-    yield Change(
-        "HV12",
+    yield report.change(
         title,
         target,
         tuple(edits),
@@ -225,7 +225,7 @@ def _training(program: Program, hooks: Hooks) -> Proposals:
     )
 
 
-def _unseen_specs(program: Program) -> Proposals:
+def _unseen_specs(program: Program, report: Report) -> Proposals:
     """A `train_and_evaluate` whose `TrainSpec` is not made in this file."""
     for loop in program.fact(Loops).own:
         for site in loop.sites:
@@ -237,13 +237,4 @@ def _unseen_specs(program: Program) -> Proposals:
             if not made:
                 span = program.script.span(site.node, site)
                 text = program.script.text(given, site)
-                yield Withheld("HV12", span, f"Trainshift cannot tell which TrainSpec {text} is", True)
-
-
-RULE = Transform(
-    "HV12",
-    "estimator-hooks",
-    propose,
-    guards=(Guard("TF03"), Guard("TL05")),
-    essential=True,
-)
+                yield report.withheld(span, f"Trainshift cannot tell which TrainSpec {text} is", True)

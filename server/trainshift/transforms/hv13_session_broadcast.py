@@ -26,6 +26,7 @@ from __future__ import annotations
 
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
+from trainshift.core.report import Report
 from trainshift.core.training.loop_kinds import Pattern
 from trainshift.core.training.loops import Loops
 from trainshift.python.source.edit import Change, Edit, Withheld
@@ -35,7 +36,7 @@ from trainshift.rewriting.edits.session_configs import configured, hidden
 from trainshift.rewriting.prerequisites import Prerequisites
 from trainshift.rewriting.tf1.initializations import Initialization, Initializations
 from trainshift.rewriting.tf1.sessions import PLAIN, Pin, Sessions
-from trainshift.transforms.rule import Guard, Proposals, Transform
+from trainshift.transforms.rule import Proposals
 
 _WHOLE = "every rank runs the training loop in full: its number of steps is not divided"
 _RESTORED = (
@@ -43,21 +44,20 @@ _RESTORED = (
 )
 
 
-def propose(program: Program) -> Proposals:
+def propose(program: Program, report: Report) -> Proposals:
     """One change for each configuration, for each session without one and for each initialization."""
     for pin in program.fact(Sessions).pins:
-        yield _pin(program, pin)
+        yield _pin(program, report, pin)
     for site, name in program.fact(Sessions).created:
         if name not in PLAIN:
             continue
         configuration = program.fact(Sessions).configuration(site, name)
         if configuration.hidden:
-            yield hidden(program, "HV13", site, configuration)
+            yield hidden(report, site, configuration)
         elif configuration.missing:
             target = program.script.statement_span(site.statement)
             edits = configured(program, site, name, configuration, {})
-            yield Change(
-                "HV13",
+            yield report.change(
                 "Pin the session to the GPU of its rank",
                 target,
                 edits,
@@ -69,18 +69,18 @@ def propose(program: Program) -> Proposals:
         reason = (
             "nothing here initializes or restores the variables of the session, so they are not broadcast"
         )
-        yield Withheld("HV13", span, reason, True)
+        yield report.withheld(span, reason, True)
     for each in program.fact(Initializations).all if trained else ():
-        yield _broadcast(program, each)
+        yield _broadcast(program, report, each)
 
 
-def _pin(program: Program, pin: Pin) -> Change | Withheld:
+def _pin(program: Program, report: Report, pin: Pin) -> Change | Withheld:
     script, layout = program.script, program.fact(Layout)
     target = script.statement_span(pin.statement)
     rank = f"str({program.at(pin.statement).fact(Prerequisites).hvd}.local_rank())"
     if pin.site.in_fstring:
-        return Withheld(
-            "HV13", target, "the configuration is made inside an f-string; give it a statement of its own"
+        return report.withheld(
+            target, "the configuration is made inside an f-string; give it a statement of its own"
         )
     edits: tuple[Edit, ...]
     decisions: tuple[str, ...] = ()
@@ -95,13 +95,13 @@ def _pin(program: Program, pin: Pin) -> Change | Withheld:
     else:
         edits = layout.add_keyword(pin.site, "visible_device_list", rank)
     title = "Pin the session to the GPU of its rank"
-    return Change("HV13", title, target, edits, decisions=decisions)
+    return report.change(title, target, edits, decisions=decisions)
 
 
-def _broadcast(program: Program, each: Initialization) -> Change | Withheld:
+def _broadcast(program: Program, report: Report, each: Initialization) -> Change | Withheld:
     span = program.script.span(each.site.node, each.site)
     if each.reason:
-        return Withheld("HV13", span, each.reason, True)
+        return report.withheld(span, each.reason, True)
     what = "restored" if each.restores else "initialized"
     title = f"Broadcast the variables from rank 0 after they are {what}"
     target = program.script.statement_span(each.site.statement)
@@ -110,13 +110,4 @@ def _broadcast(program: Program, each: Initialization) -> Change | Withheld:
     told = program.whole.choices.divide_data and program.fact(Pace).loops
     decisions = (_RESTORED,) if each.restores else () if told else (_WHOLE,)
     edits = (program.fact(Layout).after(each.anchor, broadcast(program, each)),)
-    return Change("HV13", title, target, edits, requires, decisions=decisions)
-
-
-RULE = Transform(
-    "HV13",
-    "session-broadcast",
-    propose,
-    guards=(Guard("TF03"), Guard("TL01"), Guard("TL05")),
-    essential=True,
-)
+    return report.change(title, target, edits, requires, decisions=decisions)

@@ -30,6 +30,7 @@ from __future__ import annotations
 
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
+from trainshift.core.report import Report
 from trainshift.libraries import api
 from trainshift.python.source.edit import Change, Edit
 from trainshift.python.syntax.chunk_syntax import Site, argument
@@ -40,7 +41,7 @@ from trainshift.rewriting.edits.session_configs import configured, hidden, proto
 from trainshift.rewriting.pinning import Pinning
 from trainshift.rewriting.tf1.hooks import HookLists, Hooks
 from trainshift.rewriting.tf1.sessions import CONFIGURED, PLAIN, Sessions
-from trainshift.transforms.rule import Guard, Proposals, Transform
+from trainshift.transforms.rule import Proposals
 
 _DIRECTORIES = ("checkpoint_dir", "summary_dir")
 _MONITORED = "tensorflow.compat.v1.train.MonitoredSession"
@@ -49,21 +50,21 @@ _CREATORS = frozenset(
 )
 
 
-def propose(program: Program) -> Proposals:
+def propose(program: Program, report: Report) -> Proposals:
     """One change for each monitored session, for each session creator and for each hook that writes."""
     for site, hooks in program.fact(HookLists).monitored.items():
-        yield from _session(program, site, hooks)
-        yield from left(program, "HV14", hooks)
+        yield from _session(program, report, site, hooks)
+        yield from left(report, hooks)
     for site, name in program.fact(Sessions).created:
         if name in _CREATORS:
-            yield from _configure(program, site, name, [])
+            yield from _configure(program, report, site, name, [])
     for member, of_estimator in program.fact(HookLists).written_on_all_ranks:
         if not of_estimator:
-            yield keep_to_root(program, "HV14", member.element, member.name)
+            yield keep_to_root(report, member.element, member.name)
 
 
-def _session(program: Program, site: Site, hooks: Hooks) -> Proposals:
-    withheld = obstacle(program, "HV14", hooks)
+def _session(program: Program, report: Report, site: Site, hooks: Hooks) -> Proposals:
+    withheld = obstacle(report, hooks)
     if withheld is not None:
         yield withheld
         return
@@ -81,13 +82,14 @@ def _session(program: Program, site: Site, hooks: Hooks) -> Proposals:
         else:
             edits += program.fact(Layout).add_keywords(site, added)
         if edits:
-            yield _change(program, site, edits, hooks)
+            yield _change(program, report, site, edits, hooks)
         return
-    yield from _configure(program, site, name, edits, hooks, added)
+    yield from _configure(program, report, site, name, edits, hooks, added)
 
 
 def _configure(
     program: Program,
+    report: Report,
     site: Site,
     name: str,
     edits: list[Edit],
@@ -97,7 +99,7 @@ def _configure(
     """Pin a session or its creator, and keep its directories to rank 0."""
     configuration = program.fact(Sessions).configuration(site, name)
     if configuration.hidden:
-        yield hidden(program, "HV14", site, configuration)
+        yield hidden(report, site, configuration)
     signature = api.constructor(name) or api.function(name)
     for word in _DIRECTORIES:
         given = argument(site.node, signature.position(word) if signature else None, word)
@@ -105,7 +107,7 @@ def _configure(
             edits += only_argument(program, given, site)
     edits += configured(program, site, name, configuration, added or {})
     if edits:
-        yield _change(program, site, edits, hooks)
+        yield _change(program, report, site, edits, hooks)
 
 
 def _name(program: Program, site: Site) -> str:
@@ -115,26 +117,16 @@ def _name(program: Program, site: Site) -> str:
     )
 
 
-def _change(program: Program, site: Site, edits: list[Edit], hooks: Hooks | None) -> Change:
+def _change(program: Program, report: Report, site: Site, edits: list[Edit], hooks: Hooks | None) -> Change:
     target = program.script.statement_span(site.statement)
     if hooks is None:
         title = "Pin the session to the GPU of its rank, and write checkpoints on rank 0 only"
-        return Change("HV14", title, target, tuple(edits))
+        return report.change(title, target, tuple(edits))
     title = "Broadcast from rank 0 when the session begins"
-    return Change(
-        "HV14",
+    return report.change(
         titled(title, hooks),
         target,
         tuple(edits),
         doubts=doubts(program, hooks),
         decisions=tuple(placed(hooks)),
     )
-
-
-RULE = Transform(
-    "HV14",
-    "monitored-session-hooks",
-    propose,
-    guards=(Guard("TF03"), Guard("TL05")),
-    essential=True,
-)

@@ -52,8 +52,9 @@ from dataclasses import replace
 
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
+from trainshift.core.report import Report
 from trainshift.python.names.occurrence import Occurrence
-from trainshift.python.source.edit import Change, Edit, Remark
+from trainshift.python.source.edit import Edit, Remark
 from trainshift.python.source.source import one_line
 from trainshift.python.syntax.chunk_syntax import Site, Statement, argument, dotted
 from trainshift.python.syntax.precedence import (
@@ -73,7 +74,7 @@ from trainshift.rewriting.datasets.remedies import Draw, Remedies, Remedy
 from trainshift.rewriting.edits.draw_edits import made_alike, said_of
 from trainshift.rewriting.prerequisites import Prerequisites
 from trainshift.rewriting.style import Style
-from trainshift.transforms.rule import Guard, Proposals, Transform
+from trainshift.transforms.rule import Proposals
 
 # Functions that compute a vocabulary, or bounds, from their data without keeping them in a variable.
 _ADAPTING = (
@@ -88,26 +89,28 @@ _ADAPTED = (
 _ALIKE = "`{}` gets a seed: zipped datasets that its function makes keep the same pairs in every epoch"
 
 
-def propose(program: Program) -> Proposals:
+def propose(program: Program, report: Report) -> Proposals:
     """Propose one change for each statement that divides data, and a remark on each loop with all of them."""
     places: dict[Statement, dict[ast.expr, tuple[Place, LoopData]]] = {}
     for loop in program.fact(DividedData).loops:
         if loop.reason:
             target = program.script.statement_span(loop.statement)
-            yield Remark("HV15", target, loop.said(_shown(program, loop)))
+            yield report.remark(target, loop.said(_shown(program, loop)))
         for place in loop.places:
             places.setdefault(place.statement, {}).setdefault(place.at.node, (place, loop))
     for statement in program.fact(Pace).undivided:
         target = program.script.header_span(statement)
-        yield Remark("HV15", target, ALL_TURNS.format(_header(program, statement)))
+        yield report.remark(target, ALL_TURNS.format(_header(program, statement)))
     for statement, same in program.fact(Pace).repeated:
         said = SAME_DATA.format(_header(program, statement), ast.unparse(same))
-        yield Remark("HV15", program.script.header_span(statement), said)
+        yield report.remark(program.script.header_span(statement), said)
     for statement, drawn in program.fact(Pace).worked:
         said = said_of_work(_header(program, statement), drawn)
-        yield Remark("HV15", program.script.header_span(statement), said)
+        yield report.remark(program.script.header_span(statement), said)
     yield from _vocabularies(
-        program, [draw for found in places.values() for place, _ in found.values() for draw in place.draws]
+        program,
+        report,
+        [draw for found in places.values() for place, _ in found.values() for draw in place.draws],
     )
     for statement, found in places.items():
         edits = tuple(edit for place, loop in found.values() for edit in _divided(program, place, loop))
@@ -116,8 +119,7 @@ def propose(program: Program) -> Proposals:
         loops = dict.fromkeys(loop for _, loop in found.values())
         draws = dict.fromkeys(draw for place, _ in found.values() for draw in place.draws)
         data = " and ".join(dict.fromkeys(_shown(program, loop) for loop in loops))
-        yield Change(
-            "HV15",
+        yield report.change(
             f"Give each rank its share of {data}",
             program.script.statement_span(statement),
             edits,
@@ -133,7 +135,7 @@ def propose(program: Program) -> Proposals:
         )
 
 
-def _vocabularies(program: Program, alike: list[Draw]) -> Iterator[Remark]:
+def _vocabularies(program: Program, report: Report, alike: list[Draw]) -> Iterator[Remark]:
     """Yield a remark on each vocabulary that may differ between ranks, since a draw differs."""
     for site in program.script.sites_named("adapt"):
         given, function = argument(site.node, 0, "data", "dataset"), site.node.func
@@ -145,7 +147,7 @@ def _vocabularies(program: Program, alike: list[Draw]) -> Iterator[Remark]:
                 each for each in program.fact(Remedies).behind(at) if each not in alike
             ):
                 said = _ADAPTED.format(ast.unparse(function.value), draw.site.name, draw.site.name)
-                yield Remark("HV15", program.script.statement_span(site.statement), said)
+                yield report.remark(program.script.statement_span(site.statement), said)
 
 
 def _divided(program: Program, place: Place, loop: LoopData) -> tuple[Edit, ...]:
@@ -254,13 +256,3 @@ def _header(program: Program, statement: Statement) -> str:
         assert isinstance(node, ast.For | ast.AsyncFor)
         said = f"for … in {one_line(program.script.text(node.iter, statement))}"
     return f"`{said}`" if len(said) <= 60 else "this loop"
-
-
-RULE = Transform(
-    "HV15",
-    "divide-data",
-    propose,
-    guards=(Guard("TF03"), Guard("TF05"), Guard("TF06"), Guard("TF07")),
-    choice="divide_data",
-    asks=True,
-)

@@ -25,46 +25,43 @@ from __future__ import annotations
 
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
+from trainshift.core.report import Report
 from trainshift.python.source.edit import Change, Remark
 from trainshift.python.syntax.precedence import total
 from trainshift.rewriting.prerequisites import Prerequisites
 from trainshift.rewriting.seed_places import SeedPlace, SeedPlaces
 from trainshift.rewriting.seeds import Seeds
-from trainshift.transforms.rule import Proposals, Transform
+from trainshift.transforms.rule import Proposals
 
 
-def propose(program: Program) -> Proposals:
+def propose(program: Program, report: Report) -> Proposals:
     """Propose one change for each seed, a remark on those that stay; a single remark if nobody chose this."""
     reasons = {each: program.fact(Seeds).reason(each.site) for each in program.fact(SeedPlaces).all}
     if not program.choices.seed_by_rank:
         free = [each for each, reason in reasons.items() if not reason]
         if free:
-            yield _offer(program, free)
+            yield _offer(program, report, free)
         return
     for each, reason in reasons.items():
         if reason:
             span = program.script.span(each.node, each.site)
-            yield Remark("HV16", span, f"this seed is the same on every rank: {reason}")
+            yield report.remark(span, f"this seed is the same on every rank: {reason}")
         else:
-            yield _change(program, each)
+            yield _change(program, report, each)
 
 
-def _offer(program: Program, seeds: list[SeedPlace]) -> Remark:
+def _offer(program: Program, report: Report, seeds: list[SeedPlace]) -> Remark:
     first, number = seeds[0], len(seeds) - 1
     others = f" and {number} more" * bool(number)
-    return Remark(
-        "HV16",
+    return report.remark(
         program.script.statement_span(first.site.statement),
         f"this seed{others} repeats dropout and noise on every rank; `seed-by-rank` gives each its own",
     )
 
 
-def _change(program: Program, seed: SeedPlace) -> Change:
+def _change(program: Program, report: Report, seed: SeedPlace) -> Change:
     rank = f"{program.at(seed.site).fact(Prerequisites).hvd}.rank()"
     edits = program.fact(Layout).put(seed.node, seed.site, total(rank))
     target = program.script.statement_span(seed.site.statement)
     doubts = (seed.doubt,) if seed.doubt else ()
-    return Change("HV16", "Give each rank a seed of its own", target, edits, doubts=doubts, optional=True)
-
-
-RULE = Transform("HV16", "seed-by-rank", propose, asks=True)
+    return report.change("Give each rank a seed of its own", target, edits, doubts=doubts, optional=True)

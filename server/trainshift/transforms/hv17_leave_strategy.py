@@ -34,14 +34,15 @@ the place. In one branch of an `if` such a strategy stays where the other branch
 from __future__ import annotations
 
 from trainshift.core.program import Program
-from trainshift.python.source.edit import Change, Edit
+from trainshift.core.report import Report
+from trainshift.python.source.edit import Edit
 from trainshift.python.source.source import Span
 from trainshift.rewriting.prerequisites import Prerequisites
 from trainshift.rewriting.strategies.leaving import Leaving
-from trainshift.transforms.rule import Proposals, Transform
+from trainshift.transforms.rule import Proposals
 
 
-def propose(program: Program) -> Proposals:
+def propose(program: Program, report: Report) -> Proposals:
     """Propose one change for each statement that created or used a strategy in the original program.
 
     Its edits are those that need Horovod; the others have been made.
@@ -57,9 +58,6 @@ def propose(program: Program) -> Proposals:
             file = program.linked(program.script.at(at)[0])
             edits.append(Edit(at, at + span.end - span.start, f"{file.fact(Prerequisites).hvd}.{member}"))
         at = passage.forward(former.start)
-        yield Change(
-            "HV17", left.title, Span(at, at), tuple(edits), decisions=tuple(left.decisions), former=former
+        yield report.change(
+            left.title, Span(at, at), tuple(edits), decisions=tuple(left.decisions), former=former
         )
-
-
-RULE = Transform("HV17", "leave-strategy", propose)

@@ -26,11 +26,12 @@ from __future__ import annotations
 
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
+from trainshift.core.report import Report
 from trainshift.core.training.horovod import TENSORFLOW
-from trainshift.python.source.edit import Change, Edit, Remark
+from trainshift.python.source.edit import Change, Edit
 from trainshift.rewriting.keras.batch_norms import BatchNorm, BatchNorms
 from trainshift.rewriting.prerequisites import Prerequisites
-from trainshift.transforms.rule import Guard, Proposals, Transform
+from trainshift.transforms.rule import Proposals
 
 _PREFIX = "batch_normalization"
 _DECISION = (
@@ -39,17 +40,17 @@ _DECISION = (
 )
 
 
-def propose(program: Program) -> Proposals:
+def propose(program: Program, report: Report) -> Proposals:
     """Propose one change for each layer, and a remark on layers that keep the statistics of each rank."""
     for each in program.fact(BatchNorms).all:
         if each.reason:
             span = program.script.span(each.site.node, each.site)
-            yield Remark("HV18", span, f"each rank keeps its own batch statistics here: {each.reason}")
+            yield report.remark(span, f"each rank keeps its own batch statistics here: {each.reason}")
         else:
-            yield _change(program, each)
+            yield _change(program, report, each)
 
 
-def _change(program: Program, layer: BatchNorm) -> Change:
+def _change(program: Program, report: Report, layer: BatchNorm) -> Change:
     site, script, layout = layer.site, program.script, program.fact(Layout)
     names = program.at(site).fact(Prerequisites)
     called = script.span(site.node.func, site)
@@ -62,7 +63,4 @@ def _change(program: Program, layer: BatchNorm) -> Change:
         edits += layout.add_keyword(site, "name", f'f"{_PREFIX}_{{{unique}}}"')
     title = "Normalize by the statistics of all ranks' batches"
     target = script.statement_span(site.statement)
-    return Change("HV18", title, target, tuple(edits), decisions=(_DECISION,))
-
-
-RULE = Transform("HV18", "sync-batch-norm", propose, guards=(Guard("TF03"),))
+    return report.change(title, target, tuple(edits), decisions=(_DECISION,))

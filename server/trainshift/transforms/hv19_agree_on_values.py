@@ -33,8 +33,9 @@ from __future__ import annotations
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
 from trainshift.core.ranks.decisions import Decides, Decisions
+from trainshift.core.report import Report
 from trainshift.libraries.divergence import CauseKind
-from trainshift.python.source.edit import Change, Remark, Suits, innermost
+from trainshift.python.source.edit import Change, Suits, innermost
 from trainshift.python.source.source import one_line
 from trainshift.python.syntax.chunk_syntax import Site
 from trainshift.python.syntax.precedence import ARGUMENT, Frame, handed_to
@@ -42,7 +43,7 @@ from trainshift.rewriting.data.drawn_alike import DrawnAlike
 from trainshift.rewriting.edits.draw_edits import made_alike, said_of
 from trainshift.rewriting.prerequisites import Prerequisites
 from trainshift.rewriting.ranks.agreement import Agreement, Form, Mend
-from trainshift.transforms.rule import Proposals, Transform
+from trainshift.transforms.rule import Proposals
 
 _END_ALONE = "each rank decides by its own values when the loop ends ({}); the others may wait forever"
 _STEP_ALONE = (
@@ -69,11 +70,11 @@ _GATHERED = {Decides.SKIPS: "any", Decides.STEPS: "all"}
 """How the ranks decide together whether a step is taken."""
 
 
-def propose(program: Program) -> Proposals:
+def propose(program: Program, report: Report) -> Proposals:
     """Propose one change for each expression that rank 0 computes for all, and a doubt for the rest."""
-    yield from _decided(program)
-    yield from _caught(program)
-    yield from _split(program)
+    yield from _decided(program, report)
+    yield from _caught(program, report)
+    yield from _split(program, report)
     decided = {each.test for each in program.fact(Decisions).all}
     alike = {*program.fact(DrawnAlike).mended, *(each.site for each in program.fact(DrawnAlike).splitting)}
     decided |= {site.node for site in alike}
@@ -81,7 +82,7 @@ def propose(program: Program) -> Proposals:
     for mend in agreement.mends:
         if mend.node in decided:
             continue
-        yield _change(program, mend)
+        yield _change(program, report, mend)
     for each in agreement.left:
         at = each.cause.at
         if each.cause.site in alike or at.statement is None:
@@ -92,18 +93,18 @@ def propose(program: Program) -> Proposals:
             f"`{_shown(program.script.text(at.node, at.scope))}` {each.cause.kind.value}: "
             f"{each.sink.value} (line {line})"
         )
-        yield Remark("HV19", program.script.statement_span(at.statement), text, is_doubt=True)
+        yield report.remark(program.script.statement_span(at.statement), text, is_doubt=True)
 
 
-def _decided(program: Program) -> Proposals:
+def _decided(program: Program, report: Report) -> Proposals:
     """Propose a change for each test that the ranks can decide together, and a doubt for each other one."""
     layout = program.fact(Layout)
     for each in program.fact(Decisions).all:
         text = _shown(program.script.text(each.test, each.statement))
         if not each.is_together:
             told = _END_ALONE if each.decides is Decides.END else _STEP_ALONE
-            yield Remark(
-                "HV19", program.script.statement_span(each.statement), told.format(text), is_doubt=True
+            yield report.remark(
+                program.script.statement_span(each.statement), told.format(text), is_doubt=True
             )
             continue
         hvd = program.at(each.statement).fact(Prerequisites).hvd
@@ -117,35 +118,35 @@ def _decided(program: Program) -> Proposals:
             decided = (_END_TOGETHER if is_end else _ONE_TOGETHER).format(text)
         edits = innermost(layout.put(each.test, each.statement, frame))
         target = program.script.header_span(each.statement)
-        yield Change("HV19", title, target, edits, decisions=(decided,))
+        yield report.change(title, target, edits, decisions=(decided,))
 
 
-def _caught(program: Program) -> Proposals:
+def _caught(program: Program, report: Report) -> Proposals:
     """Propose a doubt for each `try` by which a rank continues without a step that failed."""
     for each in program.fact(Decisions).caught:
-        yield Remark("HV19", program.script.statement_span(each), _CAUGHT, is_doubt=True)
+        yield report.remark(program.script.statement_span(each), _CAUGHT, is_doubt=True)
 
 
-def _split(program: Program) -> Proposals:
+def _split(program: Program, report: Report) -> Proposals:
     """Propose a change for each draw that splits data, and a doubt for one that stays different."""
     for draw in program.fact(DrawnAlike).splitting:
         target = program.script.statement_span(draw.site.statement)
         if draw.remedy is None:
-            yield Remark("HV19", target, _SPLIT.format(draw.site.name), is_doubt=True)
+            yield report.remark(target, _SPLIT.format(draw.site.name), is_doubt=True)
         else:
             edits = made_alike(program, draw)
             title = f"Split the data alike on all ranks ({draw.site.name})"
             said = (said_of(draw),)
             suits = Suits.MEETING if draw.remedy.is_sent else Suits.ALL
-            yield Change("HV19", title, target, edits, decisions=said, suits=suits)
+            yield report.change(title, target, edits, decisions=said, suits=suits)
     for draw in program.fact(DrawnAlike).stated:
         target = program.script.statement_span(draw.site.statement)
         title = f"Draw alike on all ranks ({draw.site.name})"
         said, edits = (_STATED.format(draw.site.name),), made_alike(program, draw)
-        yield Change("HV19", title, target, edits, decisions=said, suits=Suits.ALL)
+        yield report.change(title, target, edits, decisions=said, suits=Suits.ALL)
 
 
-def _change(program: Program, mend: Mend) -> Change:
+def _change(program: Program, report: Report, mend: Mend) -> Change:
     text = _shown(program.script.text(mend.node, mend.within))
     hvd = program.at(mend.within).fact(Prerequisites).hvd
     sink = mend.divergence.sink.value
@@ -169,7 +170,7 @@ def _change(program: Program, mend: Mend) -> Change:
     target = program.script.header_span(statement)
     said = (f"{decision}; without that {sink}",)
     suits = Suits.ALL if mend.form is Form.SORTED else Suits.MEETING
-    return Change("HV19", title, target, edits, decisions=said, suits=suits)
+    return report.change(title, target, edits, decisions=said, suits=suits)
 
 
 def _by_root(hvd: str) -> Frame:
@@ -180,6 +181,3 @@ def _by_root(hvd: str) -> Frame:
 def _shown(text: str) -> str:
     text = one_line(text)
     return text if len(text) <= 60 else f"{text[:57]}..."
-
-
-RULE = Transform("HV19", "agree-on-values", propose, essential=True)

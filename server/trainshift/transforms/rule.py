@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import re
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 from typing import TypeAlias
 
 from trainshift.core.program import Program
+from trainshift.core.report import Report
+from trainshift.core.rule import Rule
 from trainshift.python.source.edit import Change, Remark, Withheld
-from trainshift.python.source.source import one_line
 
 Proposals: TypeAlias = Iterator[Change | Withheld | Remark]
 
@@ -39,13 +38,17 @@ class Guard:
     unknown: Consequence = Consequence.NONE
 
 
-@dataclass(frozen=True, slots=True)
-class Transform:
-    """A rule: its code, its name in kebab-case, and its function.
+def relying_on(*codes: str) -> tuple[Guard, ...]:
+    """The guards of a rule that copes with violations of some restrictions itself."""
+    return tuple(map(Guard, codes))
 
-    The docstring of its module is its page, whose first sentence is its title.  `propose` yields the
-    changes of a program, each with the edits of one statement, what it withholds with the reason, and remarks
-    on what it leaves alone.
+
+@dataclass(frozen=True, slots=True)
+class Transform(Rule):
+    """A rewrite rule; its module has the function `propose`.
+
+    `propose` yields the changes of a program, each with the edits of one statement, what it withholds with
+    the reason, and remarks on what it leaves alone.
     `guards` name the restrictions that it relies on.  One that `sets_up` gives a file what its other changes
     need, and is only of use with them.  One that is `harmless` does nothing to a program that does without;
     without one that is `essential` its ranks may diverge.
@@ -54,9 +57,6 @@ class Transform:
     changes what somebody may want otherwise: how fast, and how long a program trains.
     """
 
-    code: str
-    name: str
-    propose: Callable[[Program], Proposals]
     guards: tuple[Guard, ...] = ()
     sets_up: bool = False
     harmless: bool = False
@@ -65,16 +65,7 @@ class Transform:
     is_sure: bool = False
     asks: bool = False
 
-    def __post_init__(self) -> None:
-        if not re.fullmatch(r"HV\d\d", self.code) or not re.fullmatch(r"[a-z]+(-[a-z]+)*", self.name):
-            raise ValueError(f"not a rule: {self.code} {self.name}")
-
-    @property
-    def title(self) -> str:
-        """The rule in one sentence: the first paragraph of its page."""
-        return one_line(self.doc.partition("\n\n")[0])
-
-    @property
-    def doc(self) -> str:
-        """The rule's page: the docstring of its module, Markdown."""
-        return (sys.modules[self.propose.__module__].__doc__ or "").strip() + "\n"
+    def propose(self, program: Program) -> Proposals:
+        """Yield the changes of a program, what is withheld, and the remarks."""
+        proposed: Proposals = self.module.propose(program, Report(program, self.code))
+        return proposed

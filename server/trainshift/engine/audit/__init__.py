@@ -25,7 +25,7 @@ from trainshift.engine.edited import edited, forget_edited
 from trainshift.python.source.edit import Change, Edit, merge
 from trainshift.python.source.source import Span
 from trainshift.restrictions import HAZARDS
-from trainshift.restrictions.restriction import InResult
+from trainshift.restrictions.hazard import InResult
 
 log = logging.getLogger(__name__)
 

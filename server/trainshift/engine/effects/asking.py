@@ -19,13 +19,14 @@ from trainshift.engine.analysis import Analysis, analyze_script
 from trainshift.engine.audit import Fault
 from trainshift.engine.conversion import Conversion, Status, obstacle, without_gaps
 from trainshift.engine.effects.outcomes import Outcome
-from trainshift.engine.findings import ALL_CODES, ON_LOOPS
+from trainshift.engine.findings import ON_LOOPS
 from trainshift.engine.own_codes import UNSUPPORTED_VERSION
 from trainshift.engine.programs import Claims, Programs, analyze_program, claims_from
 from trainshift.engine.workspace import ParsedFiles, linked
 from trainshift.python.names.script import Script
 from trainshift.python.names.workspace import MOST_CONVERTED
 from trainshift.python.source.source import Span, one_line
+from trainshift.restrictions import RESTRICTIONS
 from trainshift.transforms import TRANSFORMS
 
 if TYPE_CHECKING:
@@ -34,9 +35,9 @@ if TYPE_CHECKING:
 # The number of programs containing a file that are searched for one that trains.
 MOST_STARTS = 4
 _WRONG = "the result would be wrong: {}"
-# Restrictions that rules check themselves, and report in their own words.
-_SEEN_BY_RULES = frozenset({"TF04", "TF06", "TF07", "TL02", "TL03", "TL04"})
-_GUARDED = {rule.code: frozenset(guard.code for guard in rule.guards) for rule in TRANSFORMS}
+_SEEN = frozenset(rule.code for rule in RESTRICTIONS if rule.seen_by_rules)
+# The restrictions that a rule reports in its own words, as the causes of what it withholds.
+_OWN_CAUSES = {rule.code: _SEEN.intersection(guard.code for guard in rule.guards) for rule in TRANSFORMS}
 
 
 class Forecast(NamedTuple):
@@ -87,19 +88,13 @@ def _done(analysis: Analysis, fault: Fault | None) -> Iterator[tuple[Span, froze
             yield span, ON_LOOPS, Effect.REFUSES, outlook.reason if span == outlook.at else ""
     for withheld in analysis.withheld:
         effect = Effect.REFUSES if withheld.essential else Effect.WITHHOLDS
-        causes = _causes(withheld.rule, withheld.reason)
+        causes = frozenset(withheld.causes) or _OWN_CAUSES[withheld.rule]
         yield withheld.target, causes, effect, one_line(f"{withheld.rule}: {withheld.reason}")
     if fault is not None:
         yield fault.span, frozenset({fault.code} - {""}), Effect.REFUSES, _WRONG.format(fault.text)
     for change in analysis.changes:
-        for doubt in change.doubts:
-            yield change.target, _causes(change.rule, doubt), Effect.DOUBTS, ""
-
-
-def _causes(rule: str, reason: str) -> frozenset[str]:
-    """The codes of the restrictions that caused a withheld change or a doubt."""
-    named = frozenset({reason.partition(":")[0]}) & ALL_CODES
-    return named or _GUARDED[rule] & _SEEN_BY_RULES
+        if change.doubts:
+            yield change.target, frozenset(change.causes) or _OWN_CAUSES[change.rule], Effect.DOUBTS, ""
 
 
 def forecast_around(program: Program, files: ParsedFiles | None, runtime: Runtime | None) -> Forecast:

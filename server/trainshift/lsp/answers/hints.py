@@ -9,7 +9,7 @@ from itertools import groupby
 from textwrap import dedent
 
 from trainshift.engine.conversion import finished_plan
-from trainshift.lsp.answers.codes import CODES
+from trainshift.engine.registry import BY_CODE
 from trainshift.lsp.desk import State
 from trainshift.pages import page_url, section
 from trainshift.python.source.edit import Change, Edit, apply, merge
@@ -41,7 +41,7 @@ def _told(code: str, changes: Sequence[Change], state: State, docs_url: str) -> 
     url = page_url(code, docs_url)
     parts = [
         f"**{code}** {'; '.join(titles)}.",
-        section(CODES[code].doc, "Why it matters"),
+        section(BY_CODE[code].doc, "Why it matters"),
         _difference(state, changes),
         f"[More about {code}]({url})" if url else "",
     ]

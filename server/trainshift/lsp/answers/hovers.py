@@ -10,9 +10,10 @@ from lsprotocol import types
 
 from trainshift.core.libraries import Libraries, described
 from trainshift.core.program import Program as ChunkSyntax
+from trainshift.core.rule import FAMILIES
+from trainshift.engine.registry import BY_CODE
 from trainshift.libraries.entries import Role
 from trainshift.libraries.methods import named
-from trainshift.lsp.answers.codes import CODES
 from trainshift.lsp.answers.hints import hints
 from trainshift.lsp.desk import State
 from trainshift.lsp.diagnostics import place_of
@@ -22,7 +23,7 @@ from trainshift.python.source.source import Span
 from trainshift.python.syntax.chunk_syntax import Site, last_name
 from trainshift.rewriting.data.divided_data import DividedData
 
-_CODE = re.compile(r"\b(?:TF|TL|HV|TS|AD)\d\d\b")
+_CODE = re.compile(rf"\b(?:{'|'.join(FAMILIES)})\d\d\b")
 _KERAS = ("tensorflow", "keras", "tf_keras")
 # The reason for each line that Trainshift writes, by the last part of the Horovod name.
 _REASONS = {
@@ -98,13 +99,13 @@ def _mentioned(part: Part, state: State, offset: int, docs_url: str) -> Iterator
     if comment < 0 or offset < comment:
         return
     for match in _CODE.finditer(source.text, comment, end):
-        if match.start() <= offset < match.end() and match[0] in CODES:
+        if match.start() <= offset < match.end() and match[0] in BY_CODE:
             yield explanation(match[0], docs_url)
 
 
 def explanation(code: str, docs_url: str = "") -> str:
     """The meaning of a code, the reason and the remedy, one line each, with a link to its page; Markdown."""
-    found = CODES[code]
+    found = BY_CODE[code]
     doc, url = found.doc, page_url(code, docs_url)
     lines = [f"**{code}** {found.title}", section(doc, "Why it matters"), section(doc, "What to do")]
     if url:
@@ -128,7 +129,7 @@ def _constructs(state: State, offset: int, docs_url: str) -> Iterator[tuple[str,
             code, reason = _reason(facts, site)
             url = page_url(code, docs_url)
             rule = f"[{code}]({url})" if url else code
-            title = CODES[code].title
+            title = BY_CODE[code].title
             yield f"`{facts.script.text(site.node.func, site)}`: {reason}\n\n{rule}: {title}", callee
 
 

@@ -307,13 +307,13 @@ class Answers:
 
     async def explain(self, *arguments: Any) -> None:
         """Run the command that shows the page of a code, which may be in lower case."""
-        from trainshift.lsp.answers.codes import CODES
+        from trainshift.engine.registry import BY_CODE
         from trainshift.lsp.answers.hovers import explanation
         from trainshift.pages import page_url
 
         given = arguments[0] if arguments else None
         code = str(given).upper()
-        if code not in CODES:
+        if code not in BY_CODE:
             raise JsonRpcInvalidParams(message=f"{given!r} is not a code")
         url = page_url(code)
         if url and self._session.client.shows_documents:

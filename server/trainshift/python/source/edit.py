@@ -64,9 +64,10 @@ class Change:
 
     `target` is the statement's span.  `requires` are the edits that this change shares with others (the
     Horovod import, a flag, a line split); equal ones collapse in a merge. `doubts` are assumptions that the
-    script does not confirm; `decisions` are choices that the user may want to change.  With `optional`, all
-    other changes are valid without it. `suits` are the programs running the statement to which the change
-    does no harm. `former` is the statement's span in the user's text, if the rules read another one.
+    script does not confirm, and `causes` the codes of the restrictions that they come from; `decisions` are
+    choices that the user may want to change.  With `optional`, all other changes are valid without it.
+    `suits` are the programs running the statement to which the change does no harm. `former` is the
+    statement's span in the user's text, if the rules read another one.
     """
 
     rule: str
@@ -79,20 +80,22 @@ class Change:
     optional: bool = False
     suits: Suits = Suits.ONE
     former: Span | None = None
+    causes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Withheld:
     """A change that was not made.
 
-    With `essential`, the ranks would diverge without it, so that nothing else in the file may be rewritten
-    either.
+    `causes` are the codes of the restrictions that it is withheld for, if it names any.  With `essential`,
+    the ranks would diverge without it, so that nothing else in the file may be rewritten either.
     """
 
     rule: str
     target: Span
     reason: str
     essential: bool = False
+    causes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from trainshift.core.program import Program
 from trainshift.core.ranks.branches import Branch
+from trainshift.core.report import Report
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.source.edit import Change, Edit
 from trainshift.python.source.source import Span
@@ -14,8 +15,7 @@ from trainshift.python.syntax.chunk_syntax import Statement
 
 
 def moved(
-    program: Program,
-    code: str,
+    report: Report,
     title: str,
     statements: Sequence[Statement],
     place: Statement,
@@ -26,6 +26,7 @@ def moved(
 
     None if that would change the meaning of a name, or if another statement shares their lines.
     """
+    program = report.program
     block, target = program.script.siblings(place)
     indices = [program.script.siblings(each)[1] for each in statements]
     if any(program.script.siblings(each)[0] is not block for each in statements):
@@ -48,7 +49,7 @@ def moved(
         text = newline + text.removesuffix(newline)
     edits = (Edit(at, at, text), *(Edit(each.start, each.end, "") for each in taken))
     first = program.script.statement_span(statements[0])
-    return Change(code, title, first, tuple(sorted(edits, key=lambda each: each.start)))
+    return report.change(title, first, tuple(sorted(edits, key=lambda each: each.start)))
 
 
 def abreast(program: Program, one: Statement, other: Statement) -> tuple[Statement, Statement] | None:
@@ -75,9 +76,9 @@ def needed(program: Program, statement: Statement, since: Statement) -> list[Sta
     return found[::-1]
 
 
-def hoisted(program: Program, code: str, title: str, at: Occurrence, branch: Branch) -> Change | None:
+def hoisted(report: Report, title: str, at: Occurrence, branch: Branch) -> Change | None:
     """The change that moves a call's statement above the `if` in which it comes first."""
-    outer, inner, script = branch.statement, at.statement, program.script
+    outer, inner, script = branch.statement, at.statement, report.program.script
     if outer is None or inner is None or inner.parent is not outer or inner.branch != "body":
         return None
     if not isinstance(inner.node, ast.Assign | ast.Expr) or inner.node.value is not at.node or inner.index:
@@ -101,13 +102,14 @@ def hoisted(program: Program, code: str, title: str, at: Occurrence, branch: Bra
         line = script.source.text.rfind("\n", 0, whole.start) + 1
         indent = script.source.text[line : whole.start]
         edits = (Edit(whole.start, whole.start, f"{text}\n{indent}"), Edit(own.start, behind, ""))
-    return Change(code, title, own, edits)
+    return report.change(title, own, edits)
 
 
 def inserted(
-    program: Program, code: str, title: str, text: str, place: Statement, *, behind: bool = False
+    report: Report, title: str, text: str, place: Statement, *, behind: bool = False
 ) -> Change | None:
     """The change that adds a line above a statement, or `behind` it, as far in as that."""
+    program = report.program
     lines = lines_of(program, place)
     if lines is None:
         return None
@@ -117,7 +119,7 @@ def inserted(
     line = f"{indent}{text}{newline}"
     if behind and not source.text[:at].endswith(newline):
         line = newline + line.removesuffix(newline)
-    return Change(code, title, span, (Edit(at, at, line),))
+    return report.change(title, span, (Edit(at, at, line),))
 
 
 def lines_of(program: Program, statement: Statement) -> Span | None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from trainshift.core.finding import Finding, Related, Verdict
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
+from trainshift.core.report import Report
 from trainshift.python.names.uses import NameUses
 from trainshift.python.names.values import Class, Function, UserInstance
 from trainshift.python.source.edit import Change, Edit
@@ -44,10 +45,10 @@ _EXTRACTED = (
 )  # fmt: skip
 
 
-def check(program: Program, code: str, *kinds: MadeKind) -> Iterator[Finding]:
+def check(report: Report, *kinds: MadeKind) -> Iterator[Finding]:
     """Yield a finding for each creation not held by a plain name first, each second creation, each alias."""
-    creations = program.fact(Creations).of(*kinds)
-    rule = _Rule(program, code, kinds)
+    creations = report.program.fact(Creations).of(*kinds)
+    rule = _Rule(report.program, report, kinds)
     if not creations:
         return
     yield from rule.created(creations)
@@ -58,7 +59,7 @@ def check(program: Program, code: str, *kinds: MadeKind) -> Iterator[Finding]:
 @dataclass(frozen=True, slots=True)
 class _Rule:
     program: Program
-    code: str
+    report: Report
     kinds: tuple[MadeKind, ...]
 
     # Creations
@@ -86,7 +87,7 @@ class _Rule:
             self._span(first), f"The first {first.kind.value} of `{first.holder}` is created here."
         )
         verdict = Verdict.VIOLATED if sure else Verdict.UNKNOWN
-        return Finding(self.code, verdict, self._span(creation), message, (related,))
+        return self.report.finding(verdict, self._span(creation), message, (related,))
 
     def _misheld(self, creation: Creation, name: str) -> Finding:
         kind = creation.kind
@@ -106,7 +107,7 @@ class _Rule:
                 f"If it is, assign it to one name first, {WHY[kind]}."
             )
         fix = self._introduce(creation, name) if name else self._split(creation)
-        return Finding(self.code, verdict, self._span(creation), message, self._callee(creation), fix)
+        return self.report.finding(verdict, self._span(creation), message, self._callee(creation), fix)
 
     def _how(self, creation: Creation) -> str:
         if creation.call is not None and creation.held is Held.ARGUMENT:
@@ -163,7 +164,7 @@ class _Rule:
         )
         target = script.statement_span(statement)
         title = f"Introduce the variable `{name}`"
-        return Change(self.code, title, target, edits, self.program.fact(Layout).isolate(statement))
+        return self.report.change(title, target, edits, self.program.fact(Layout).isolate(statement))
 
     def _split(self, creation: Creation) -> Change | None:
         """One assignment for each name of ``a, b = Adam(), SGD()``."""
@@ -195,8 +196,7 @@ class _Rule:
             *([self.program.fact(Layout).before(statement, lines[:-1])] if len(lines) > 1 else []),
             Edit(span.start, span.end, lines[-1]),
         )
-        return Change(
-            self.code,
+        return self.report.change(
             "Split into one assignment each",
             span,
             edits,
@@ -223,7 +223,7 @@ class _Rule:
                     )
                     span = self.program.script.span(part, binding.scope)
                     related = self._bound_at(part, binding.scope, binding.statement)
-                    yield Finding(self.code, Verdict.HARMLESS, span, message, related)
+                    yield self.report.harmless(span, message, related)
 
     def _kind(self, node: ast.expr, scope: Scope, statement: Statement | None) -> MadeKind | None:
         """The kind of a (dotted) name's value, if it is one of the wanted kinds."""
@@ -243,8 +243,7 @@ class _Rule:
         )
         what = f"the {kind.value} `{text}`" if sure else f"`{text}`, which may be {_a(kind)}"
         message = f"`{target.id}` is a second name for {what}. Use one name, {WHY[kind]}."
-        yield Finding(
-            self.code,
+        yield self.report.finding(
             Verdict.VIOLATED if sure else Verdict.UNKNOWN,
             script.span(target, binding.scope),
             message,
@@ -303,7 +302,7 @@ class _Rule:
             return None  # A module-level name that nothing here reads is meant for other modules.
         edits += self.program.fact(Layout).remove(statement, len(script.siblings(statement)[0]) == 1)
         title = f"Use `{source.id}` for `{target.id}`"
-        return Change(self.code, title, script.statement_span(statement), tuple(edits))
+        return self.report.change(title, script.statement_span(statement), tuple(edits))
 
     # Arguments
 
@@ -330,7 +329,7 @@ class _Rule:
                     "parameter; the conversion follows it there."
                 )
                 span = script.span(part, site)
-                yield Finding(self.code, Verdict.HARMLESS, span, message, self._definition(site))
+                yield self.report.harmless(span, message, self._definition(site))
 
     def _is_own(self, site: Site) -> bool:
         """Return whether the call runs a function of the workspace, which gives its argument a second

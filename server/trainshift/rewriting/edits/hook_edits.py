@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from trainshift.core.program import Program
 from trainshift.core.ranks.own_horovod import HOOK
+from trainshift.core.report import Report
 from trainshift.python.source.edit import Edit, Withheld
 from trainshift.rewriting.edits.list_edits import put_first
 from trainshift.rewriting.keras.helpers import Helpers
@@ -12,13 +13,12 @@ from trainshift.rewriting.target import Target
 from trainshift.rewriting.tf1.hooks import Hooks
 
 
-def obstacle(program: Program, rule: str, hooks: Hooks) -> Withheld | None:
+def obstacle(report: Report, hooks: Hooks) -> Withheld | None:
     """The reason why the hooks of a call cannot get the broadcast; None if they can."""
     reason = "the call is inside an f-string; give it a statement of its own" if hooks.site.in_fstring else ""
     if hooks.hidden:
         reason = "the hooks may be hidden in * or ** arguments; pass hooks= by name"
-    span = program.script.span(hooks.site.node, hooks.site)
-    return Withheld(rule, span, reason, True) if reason else None
+    return report.withheld(hooks.site, reason, True) if reason else None
 
 
 def hooked(program: Program, hooks: Hooks) -> tuple[list[Edit], dict[str, str]]:

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
+from trainshift.core.report import Report
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.source.edit import Change, Edit, Withheld
 from trainshift.python.syntax.chunk_syntax import Site
@@ -58,28 +59,27 @@ def _into_display(program: Program, given: ast.List, site: Site, first: list[str
     return [Edit(at, at, "".join(element + between for element in first), rank=-1)]
 
 
-def keep_to_root(program: Program, rule: str, element: Occurrence, name: str) -> Change | Withheld:
+def keep_to_root(report: Report, element: Occurrence, name: str) -> Change | Withheld:
     """Limit an element that writes to rank 0, at the place where it is put into the list."""
-    statement = element.statement or element.scope.statement
+    program, statement = report.program, element.statement or element.scope.statement
     assert statement is not None
     target = program.script.statement_span(statement)
     if element.site is not None:
         if element.site.deferred or not isinstance(statement.node, ast.Expr):
-            return Withheld(
-                rule, target, f"{name} is added inside a larger expression; add it in a statement of its own"
+            return report.withheld(
+                target, f"{name} is added inside a larger expression; add it in a statement of its own"
             )
         edits, requires = only_statement(program, statement), program.fact(Layout).isolate(statement)
     else:
         edits, requires = only_element(program, element.node, statement), ()
-    return Change(rule, f"Keep {name} to rank 0", target, edits, requires)
+    return report.change(f"Keep {name} to rank 0", target, edits, requires)
 
 
-def left(program: Program, rule: str, listed: Listed) -> Iterator[Withheld]:
+def left(report: Report, listed: Listed) -> Iterator[Withheld]:
     """The members that write in some cases, and are left on every rank."""
     for each in listed.members:
         if each.may_write:
-            span = program.script.span(each.element.node, each.element.scope)
-            yield Withheld(rule, span, f"{each.name} may write, and stays on every rank")
+            yield report.withheld(each.element, f"{each.name} may write, and stays on every rank")
 
 
 def titled(title: str, listed: Listed) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
 from trainshift.core.ranks.uniformity import Uniformity
+from trainshift.core.report import Report
 from trainshift.core.training.effects import Effects
 from trainshift.core.training.horovod import Horovod
 from trainshift.python.names.occurrence import of_call
@@ -37,32 +38,32 @@ def printed(script: Script, statement: Statement) -> tuple[str, Statement]:
 
 
 def guard_changes(
-    program: Program,
-    rule: str,
+    report: Report,
     kinds: tuple[RootKind, ...],
     forms: Mapping[Form, Callable[[Program, RootCall], tuple[Edit, ...]]],
     title: str,
     is_optional: Callable[[RootCall], bool] = lambda call: False,
 ) -> Iterator[Change | Withheld]:
     """The changes for the root calls of some kinds that have one of `forms`."""
+    program = report.program
     for call in program.fact(RootOnly).calls:
         if call.kind not in kinds or call.form not in forms:
             continue
         target = program.script.statement_span(call.site.statement)
         if call.reason:
-            yield Withheld(rule, program.script.span(call.site.node, call.site), call.reason)
+            yield report.withheld(call.site, call.reason)
             continue
         if call.form is Form.WRITER and framed.does_more(call.outer):
             reason = (
                 "an argument binds a name or awaits something, which every rank must do; move it up a line"
             )
-            yield Withheld(rule, program.script.span(call.site.node, call.site), reason)
+            yield report.withheld(call.site, reason)
             continue
         alone = call.form in (Form.GUARD, Form.BIND, Form.RELOAD)
         requires = program.fact(Layout).isolate(call.site.statement) if alone else ()
         doubts = tuple(filter(None, (call.doubt, missed(program, call))))
         edits = forms[call.form](program, call)
-        yield Change(rule, title, target, edits, requires, doubts, optional=is_optional(call))
+        yield report.change(title, target, edits, requires, doubts, optional=is_optional(call))
 
 
 def stands_alone(program: Program, call: RootCall) -> bool:

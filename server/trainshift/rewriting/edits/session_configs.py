@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
+from trainshift.core.report import Report
 from trainshift.python.source.edit import Edit, Withheld
 from trainshift.python.syntax.chunk_syntax import Site
 from trainshift.python.syntax.precedence import alternative
@@ -41,7 +42,6 @@ def configured(
     return (*edits, *program.fact(Layout).add_keywords(site, added))
 
 
-def hidden(program: Program, rule: str, site: Site, configuration: Configuration) -> Withheld:
+def hidden(report: Report, site: Site, configuration: Configuration) -> Withheld:
     """The reason why a session is not pinned to a GPU."""
-    span = program.script.span(site.node, site)
-    return Withheld(rule, span, f"the configuration of the session is left as it is: {configuration.hidden}")
+    return report.withheld(site, f"the configuration of the session is left as it is: {configuration.hidden}")

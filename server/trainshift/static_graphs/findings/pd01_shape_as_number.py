@@ -18,10 +18,8 @@ was reshaped by a tensor are tensors in both ways of conversion.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from trainshift.core.finding import Finding
 from trainshift.core.program import Program
+from trainshift.core.rule import Findings
 from trainshift.static_graphs.concretization import needs
 from trainshift.static_graphs.reading.abstract_values import Dim
 from trainshift.static_graphs.reporting import Judge
@@ -34,8 +32,7 @@ _BECAUSE = {
 }
 
 
-def check(program: Program) -> Iterator[Finding]:
-    judge = Judge(program, "PD01")
+def check(program: Program, judge: Judge) -> Findings:
     for function, statement in judge.reached():
         for need in needs(function, statement):
             if need.counts is not None:

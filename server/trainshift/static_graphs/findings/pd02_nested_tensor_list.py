@@ -12,15 +12,13 @@ Keep one list for each part, or stack the parts to one tensor.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 
-from trainshift.core.finding import Finding
 from trainshift.core.program import Program
+from trainshift.core.rule import Findings
 from trainshift.static_graphs.reporting import Judge, may_be_unrolled
 
 
-def check(program: Program) -> Iterator[Finding]:
-    judge = Judge(program, "PD02")
+def check(program: Program, judge: Judge) -> Findings:
     for function, statement, call in judge.calls():
         if not isinstance(call.func, ast.Attribute) or call.func.attr not in (
             "append",

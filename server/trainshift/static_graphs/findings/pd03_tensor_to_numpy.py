@@ -22,6 +22,7 @@ from collections.abc import Iterator
 
 from trainshift.core.finding import Finding
 from trainshift.core.program import Program
+from trainshift.core.rule import Findings
 from trainshift.python.source.edit import Change, Edit
 from trainshift.python.syntax.chunk_syntax import Statement, own_parts, targets_of
 from trainshift.static_graphs.reading.abstract_values import AbstractValue
@@ -42,8 +43,7 @@ _MADE = ast.BinOp | ast.UnaryOp | ast.Compare | ast.Call
 _LEAVING = ("tolist", "__array__")
 
 
-def check(program: Program) -> Iterator[Finding]:
-    judge = Judge(program, "PD03")
+def check(program: Program, judge: Judge) -> Findings:
     for function in judge.functions:
         cut: set[str] = set()
         for statement in reached(function):
@@ -95,7 +95,7 @@ def _fixed(judge: Judge, statement: Statement, call: ast.Call, name: str) -> Cha
     span = judge.script.span(call.func, statement)
     other = _RENAMED.get(last, last)
     edit = Edit(span.start, span.end, f"{paddle}.{other}")
-    return judge.change(statement, f"Use paddle.{other}, which gives a tensor", [edit])
+    return judge.fix(statement, f"Use paddle.{other}, which gives a tensor", [edit])
 
 
 def _after_numpy(

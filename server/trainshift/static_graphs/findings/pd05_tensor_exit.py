@@ -13,12 +13,11 @@ Begin with a tensor: `for i in range(paddle.to_tensor(n))`, or a `while` on a bo
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from itertools import takewhile
 
-from trainshift.core.finding import Finding
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
+from trainshift.core.rule import Findings
 from trainshift.python.flow.names import names_bound
 from trainshift.python.source.edit import Change
 from trainshift.python.syntax.chunk_syntax import Statement, own_parts
@@ -29,8 +28,7 @@ from trainshift.static_graphs.reporting import Judge, drops_break, exits, is_cal
 _RAISES = "raises: python while pred change from bool to variable"
 
 
-def check(program: Program) -> Iterator[Finding]:
-    judge = Judge(program, "PD05")
+def check(program: Program, judge: Judge) -> Findings:
     for function, loop in judge.loops():
         node = loop.node
         if isinstance(node, ast.While):
@@ -104,7 +102,7 @@ def _fixed(judge: Judge, function: StaticFunction, loop: Statement) -> Change | 
                 if not _meets_tensors_only(function, statement, name):
                     return None
     edits = judge.program.fact(Layout).put(node.iter.args[0], loop, handed_to(f"{paddle}.to_tensor"))
-    return judge.change(loop, "Loop over a range of a tensor: its variable becomes a 0-D tensor", edits)
+    return judge.fix(loop, "Loop over a range of a tensor: its variable becomes a 0-D tensor", edits)
 
 
 def _meets_tensors_only(function: StaticFunction, statement: Statement, name: str) -> bool:

@@ -18,15 +18,13 @@ Paddle sets the flag of such a `break` once, before the outer loop. This came wi
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 
-from trainshift.core.finding import Finding
 from trainshift.core.program import Program
+from trainshift.core.rule import Findings
 from trainshift.static_graphs.reporting import Judge, exits
 
 
-def check(program: Program) -> Iterator[Finding]:
-    judge = Judge(program, "PD06")
+def check(program: Program, judge: Judge) -> Findings:
     for function, loop in judge.loops():
         outer = function.loops_around(loop)
         for leaving in exits(function, loop, ast.Break, ast.Return) if outer else ():

@@ -17,15 +17,13 @@ Paddle turns a `for` into a `while` only over `range`, `enumerate`, or a name. O
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 
-from trainshift.core.finding import Finding
 from trainshift.core.program import Program
+from trainshift.core.rule import Findings
 from trainshift.static_graphs.reporting import Judge, drops_break, exits
 
 
-def check(program: Program) -> Iterator[Finding]:
-    judge = Judge(program, "PD07")
+def check(program: Program, judge: Judge) -> Findings:
     for function, loop in judge.loops():
         node = loop.node
         if not drops_break(function, node) or not isinstance(node, ast.For):

@@ -13,19 +13,17 @@ the loop.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 
-from trainshift.core.finding import Finding
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
+from trainshift.core.rule import Findings
 from trainshift.python.source.edit import Change, Edit
 from trainshift.python.source.source import Span
 from trainshift.python.syntax.chunk_syntax import Statement
 from trainshift.static_graphs.reporting import Judge, exits
 
 
-def check(program: Program) -> Iterator[Finding]:
-    judge = Judge(program, "PD09")
+def check(program: Program, judge: Judge) -> Findings:
     for function, loop in judge.loops():
         orelse = loop.branches.get("orelse", [])
         if not orelse:
@@ -76,4 +74,4 @@ def _dedented(judge: Judge, loop: Statement, orelse: list[Statement], at: Span) 
         if following <= line:
             break
         line = following
-    return judge.change(loop, "Write the else after the loop", edits)
+    return judge.fix(loop, "Write the else after the loop", edits)

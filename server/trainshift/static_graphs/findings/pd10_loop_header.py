@@ -18,16 +18,14 @@ It stops at two `break`s, at a `break` with a tuple as the loop's variable (but 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 
-from trainshift.core.finding import Finding
 from trainshift.core.program import Program
+from trainshift.core.rule import Findings
 from trainshift.static_graphs.reading.function import StaticFunction
 from trainshift.static_graphs.reporting import Judge, drops_break, exits, is_call_of
 
 
-def check(program: Program) -> Iterator[Finding]:
-    judge = Judge(program, "PD10")
+def check(program: Program, judge: Judge) -> Findings:
     for function, loop in judge.loops():
         node = loop.node
         if not isinstance(node, ast.For):

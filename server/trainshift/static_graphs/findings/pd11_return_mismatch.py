@@ -13,11 +13,10 @@ Return the same structure everywhere. Of a loop, keep the result in a name, and 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from itertools import pairwise
 
-from trainshift.core.finding import Finding
 from trainshift.core.program import Program
+from trainshift.core.rule import Findings
 from trainshift.python.flow.exits import RETURN, completions
 from trainshift.python.syntax.chunk_syntax import Statement
 from trainshift.static_graphs.branch_merge import difference
@@ -26,8 +25,7 @@ from trainshift.static_graphs.reading.function import StaticFunction
 from trainshift.static_graphs.reporting import Judge
 
 
-def check(program: Program) -> Iterator[Finding]:
-    judge = Judge(program, "PD11")
+def check(program: Program, judge: Judge) -> Findings:
     for function in judge.functions:
         returns = [each for each in function.statements if each in function.returned]
         for statement in returns:

@@ -18,6 +18,7 @@ from collections.abc import Iterator
 
 from trainshift.core.finding import Finding
 from trainshift.core.program import Program
+from trainshift.core.rule import Findings
 from trainshift.python.source.edit import Change, Edit
 from trainshift.python.syntax.chunk_syntax import Statement, own_parts
 from trainshift.static_graphs.branch_merge import mixture
@@ -25,8 +26,7 @@ from trainshift.static_graphs.reading.function import StaticFunction
 from trainshift.static_graphs.reporting import Judge, merged
 
 
-def check(program: Program) -> Iterator[Finding]:
-    judge = Judge(program, "PD12")
+def check(program: Program, judge: Judge) -> Findings:
     for function, statement in judge.reached():
         if isinstance(statement.node, ast.If) and function.may_be_graph(statement.node):
             yield from _of_branches(judge, function, statement)
@@ -75,4 +75,4 @@ def _as_float(judge: Judge, function: StaticFunction, name: str) -> Change | Non
         span = judge.script.span(node.value, statement)
         edits.append(Edit(span.start, span.end, f"{judge.script.text(node.value, statement)}.0"))
         first = first or statement
-    return judge.change(first, "Write a float", edits) if first is not None else None
+    return judge.fix(first, "Write a float", edits) if first is not None else None

@@ -12,17 +12,15 @@ Bind the name before the `if`, to a tensor of the same dtype and rank.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 
-from trainshift.core.finding import Finding
 from trainshift.core.program import Program
+from trainshift.core.rule import Findings
 from trainshift.static_graphs.reading.abstract_values import AbstractValue
 from trainshift.static_graphs.reading.function import Truth
 from trainshift.static_graphs.reporting import Judge, merged
 
 
-def check(program: Program) -> Iterator[Finding]:
-    judge = Judge(program, "PD13")
+def check(program: Program, judge: Judge) -> Findings:
     for function, statement in judge.reached():
         if not isinstance(statement.node, ast.If) or function.truth(statement.node) is Truth.PYTHON:
             continue

@@ -15,9 +15,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from trainshift.core.finding import Finding
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
+from trainshift.core.rule import Findings
 from trainshift.python.source.edit import Change
 from trainshift.python.syntax.chunk_syntax import Statement, own_parts
 from trainshift.python.syntax.precedence import Frame, Level
@@ -27,8 +27,7 @@ from trainshift.static_graphs.reporting import Judge, is_call_of
 _COMPARED = Frame("", " > 0", Level.BIT_OR, Level.COMPARISON)
 
 
-def check(program: Program) -> Iterator[Finding]:
-    judge = Judge(program, "PD14")
+def check(program: Program, judge: Judge) -> Findings:
     for function, statement in judge.reached():
         for node in _tested(function, statement):
             value = function.kind(node)
@@ -59,7 +58,7 @@ def check(program: Program) -> Iterator[Finding]:
 
 def _fixed(judge: Judge, statement: Statement, node: ast.expr) -> Change:
     edits = judge.program.fact(Layout).put(node, statement, _COMPARED)
-    return judge.change(statement, "Compare with 0", edits)
+    return judge.fix(statement, "Compare with 0", edits)
 
 
 def _tested(function: StaticFunction, statement: Statement) -> Iterator[ast.expr]:

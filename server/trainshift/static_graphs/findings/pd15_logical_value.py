@@ -13,10 +13,9 @@ Write `paddle.where` or an `if` for the value, and an `if` of its own around wha
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 
-from trainshift.core.finding import Finding
 from trainshift.core.program import Program
+from trainshift.core.rule import Findings
 from trainshift.python.flow.names import names_read
 from trainshift.python.flow.traversal import reachable
 from trainshift.python.syntax.chunk_syntax import own_parts
@@ -25,8 +24,7 @@ from trainshift.static_graphs.reading.function import StaticFunction, Truth
 from trainshift.static_graphs.reporting import Judge
 
 
-def check(program: Program) -> Iterator[Finding]:
-    judge = Judge(program, "PD15")
+def check(program: Program, judge: Judge) -> Findings:
     for function, statement in judge.reached():
         conditions = _conditions(statement.node)
         for node in own_parts(statement.node):

@@ -18,10 +18,9 @@ Values are needed by comparisons of three, `in`, the `if` of a comprehension, `m
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 
-from trainshift.core.finding import Finding
 from trainshift.core.program import Program
+from trainshift.core.rule import Findings
 from trainshift.python.source.edit import Change, Edit
 from trainshift.python.syntax.chunk_syntax import Statement
 from trainshift.static_graphs.concretization import Need, needs
@@ -33,8 +32,7 @@ _MATH = frozenset({"sqrt", "exp", "log", "sin", "cos", "tanh"})
 _OF_TWO = {"max": "maximum", "min": "minimum"}
 
 
-def check(program: Program) -> Iterator[Finding]:
-    judge = Judge(program, "PD16")
+def check(program: Program, judge: Judge) -> Findings:
     for function, statement in judge.reached():
         for need in needs(function, statement):
             if need.counts is None:
@@ -77,21 +75,21 @@ def _fixed(judge: Judge, function: StaticFunction, statement: Statement, need: N
         if not isinstance(middle, ast.Name) or getattr(statement.node, "test", None) is not node:
             return None
         end = judge.script.span(middle, statement).end
-        return judge.change(statement, "Write two comparisons", [Edit(end, end, f" and {middle.id}")])
+        return judge.fix(statement, "Write two comparisons", [Edit(end, end, f" and {middle.id}")])
     if not isinstance(node, ast.Call) or not paddle:
         return None
     span = judge.script.span(node.func, statement)
     for name in function.named.get(node, ()):
         root, _, last = name.rpartition(".")
         if root == "math" and last in _MATH and len(node.args) == 1:
-            return judge.change(
+            return judge.fix(
                 statement,
                 f"Use paddle.{last}, which gives a tensor",
                 [Edit(span.start, span.end, f"{paddle}.{last}")],
             )
         are_tensors = len(node.args) == 2 and all(function.kind(each).is_tensor for each in node.args)
         if root == "builtins" and last in _OF_TWO and are_tensors and not node.keywords:
-            return judge.change(
+            return judge.fix(
                 statement,
                 f"Use paddle.{_OF_TWO[last]}",
                 [Edit(span.start, span.end, f"{paddle}.{_OF_TWO[last]}")],

@@ -18,19 +18,17 @@ converted either.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 
-from trainshift.core.finding import Finding
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
+from trainshift.core.rule import Findings
 from trainshift.python.source.edit import Change
 from trainshift.python.syntax.chunk_syntax import Statement
 from trainshift.static_graphs.reading.function import StaticFunction
 from trainshift.static_graphs.reporting import Judge
 
 
-def check(program: Program) -> Iterator[Finding]:
-    judge = Judge(program, "PD17")
+def check(program: Program, judge: Judge) -> Findings:
     for function, statement, call in judge.calls():
         way = function.unconverted.get(call)
         if way:
@@ -58,5 +56,5 @@ def _fixed(judge: Judge, function: StaticFunction, statement: Statement, call: a
                 values = judge.script.text(call.args[1], statement)
                 code = f"[{call.args[0].id}(each) for each in {values}]"
                 edits = judge.program.fact(Layout).replace(outer, statement, code)
-                return judge.change(statement, "Write a comprehension", edits)
+                return judge.fix(statement, "Write a comprehension", edits)
     return None

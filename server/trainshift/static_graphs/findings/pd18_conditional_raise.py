@@ -13,17 +13,15 @@ Write an `assert` of the opposite condition.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 
-from trainshift.core.finding import Finding
 from trainshift.core.program import Program
+from trainshift.core.rule import Findings
 from trainshift.python.source.edit import Change, Edit
 from trainshift.python.syntax.chunk_syntax import Statement
 from trainshift.static_graphs.reporting import Judge
 
 
-def check(program: Program) -> Iterator[Finding]:
-    judge = Judge(program, "PD18")
+def check(program: Program, judge: Judge) -> Findings:
     for function, statement in judge.reached():
         around = function.graph_around(statement)
         if isinstance(statement.node, ast.Raise) and around:
@@ -65,6 +63,6 @@ def _fixed(judge: Judge, statement: Statement, around: Statement) -> Change | No
     test = script.text(node.test, around)
     message = script.text(exception.args[0], statement)
     code = f"assert not ({test}), {message}"
-    return judge.change(
+    return judge.fix(
         around, "Write an assert, which raises AssertionError", [Edit(span.start, span.end, code)]
     )

@@ -12,16 +12,13 @@ Keep it in a tensor, return it, or do it outside of the static function.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from trainshift.core.finding import Finding
 from trainshift.core.program import Program
+from trainshift.core.rule import Findings
 from trainshift.static_graphs.effects import changed, counted, is_made_inside, told
 from trainshift.static_graphs.reporting import Judge
 
 
-def check(program: Program) -> Iterator[Finding]:
-    judge = Judge(program, "PD19")
+def check(program: Program, judge: Judge) -> Findings:
     for function, statement in judge.reached():
         name = counted(function, statement)
         if name:

@@ -13,17 +13,15 @@ Bind a local name in the branch, and the attribute or global after it.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 
-from trainshift.core.finding import Finding
 from trainshift.core.program import Program
+from trainshift.core.rule import Findings
 from trainshift.python.syntax.chunk_syntax import Statement, dotted, targets_of
 from trainshift.static_graphs.reading.function import StaticFunction
 from trainshift.static_graphs.reporting import Judge
 
 
-def check(program: Program) -> Iterator[Finding]:
-    judge = Judge(program, "PD20")
+def check(program: Program, judge: Judge) -> Findings:
     for function, statement in judge.reached():
         what = _outer(function, statement)
         if what and function.graph_around(statement):

@@ -22,6 +22,7 @@ from collections.abc import Iterator
 
 from trainshift.core.finding import Finding
 from trainshift.core.program import Program
+from trainshift.core.rule import Findings
 from trainshift.python.flow.names import names_bound
 from trainshift.python.source.edit import Change, Edit
 from trainshift.python.syntax.chunk_syntax import Statement, targets_of
@@ -30,8 +31,7 @@ from trainshift.static_graphs.reporting import Judge, first_read
 from trainshift.static_graphs.tables.api import is_in_place
 
 
-def check(program: Program) -> Iterator[Finding]:
-    judge = Judge(program, "PD21")
+def check(program: Program, judge: Judge) -> Findings:
     for function, statement in judge.reached():
         written = _written(function, statement)
         if isinstance(statement.node, ast.Expr) and written is not None:
@@ -114,4 +114,4 @@ def _kept(judge: Judge, statement: Statement, written: ast.expr) -> Change | Non
     if not isinstance(written, ast.Name):
         return None
     start = judge.script.statement_span(statement).start
-    return judge.change(statement, "Bind the result to the name", [Edit(start, start, f"{written.id} = ")])
+    return judge.fix(statement, "Bind the result to the name", [Edit(start, start, f"{written.id} = ")])

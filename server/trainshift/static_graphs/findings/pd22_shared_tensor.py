@@ -23,6 +23,7 @@ from collections.abc import Iterator
 from trainshift.core.finding import Finding
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
+from trainshift.core.rule import Findings
 from trainshift.python.flow.names import names_read
 from trainshift.python.source.edit import Change
 from trainshift.python.syntax.chunk_syntax import Statement
@@ -32,8 +33,7 @@ from trainshift.static_graphs.reading.function import Mode, StaticFunction
 from trainshift.static_graphs.reporting import LOOPS, Judge, bound_in, may_be_unrolled
 
 
-def check(program: Program) -> Iterator[Finding]:
-    judge = Judge(program, "PD22")
+def check(program: Program, judge: Judge) -> Findings:
     for function, statement in judge.reached():
         if isinstance(statement.node, (ast.If, *LOOPS)) and function.may_be_graph(statement.node):
             check_one = _of_branches if isinstance(statement.node, ast.If) else _of_loop
@@ -139,4 +139,4 @@ def _copied(judge: Judge, statement: Statement, node: ast.Name) -> Change | None
     if not paddle:
         return None
     edits = judge.program.fact(Layout).put(node, statement, handed_to(f"{paddle}.assign"))
-    return judge.change(statement, "Copy the tensor", edits)
+    return judge.fix(statement, "Copy the tensor", edits)

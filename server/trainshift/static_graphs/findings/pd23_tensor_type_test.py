@@ -17,6 +17,7 @@ from collections.abc import Iterator
 
 from trainshift.core.finding import Finding
 from trainshift.core.program import Program
+from trainshift.core.rule import Findings
 from trainshift.python.source.edit import Change, Edit
 from trainshift.python.syntax.chunk_syntax import Statement, own_parts
 from trainshift.static_graphs.reading.abstract_values import AbstractValue
@@ -27,8 +28,7 @@ _TENSORS = frozenset({"paddle.Tensor", "paddle.fluid.core.eager.Tensor", "paddle
 _NUMBERS = frozenset({"builtins.int", "builtins.float", "builtins.bool"})
 
 
-def check(program: Program) -> Iterator[Finding]:
-    judge = Judge(program, "PD23")
+def check(program: Program, judge: Judge) -> Findings:
     for function, statement, call in judge.calls():
         yield from _of_call(judge, function, statement, call)
 
@@ -111,4 +111,4 @@ def _fixed(judge: Judge, statement: Statement, call: ast.Call) -> Change | None:
     span = judge.script.span(call, statement)
     given = judge.script.text(call.args[0], statement)
     edit = Edit(span.start, span.end, f"{paddle}.is_tensor({given})")
-    return judge.change(statement, "Use paddle.is_tensor", [edit])
+    return judge.fix(statement, "Use paddle.is_tensor", [edit])

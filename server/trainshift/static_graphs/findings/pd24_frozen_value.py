@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator
 
 from trainshift.core.finding import Finding
 from trainshift.core.program import Program
+from trainshift.core.rule import Findings
 from trainshift.python.names.values import UserInstance
 from trainshift.python.syntax.chunk_syntax import Binding, Statement, dotted, own_parts
 from trainshift.static_graphs.effects import changed_default
@@ -34,8 +35,7 @@ _CLOCKS = frozenset(
 _DO = "Pass it as an argument."
 
 
-def check(program: Program) -> Iterator[Finding]:
-    judge = Judge(program, "PD24")
+def check(program: Program, judge: Judge) -> Findings:
     for function, statement in judge.reached():
         for call in calls(statement):
             for name in sorted(function.named.get(call, ())):

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 
 from trainshift.core.finding import Finding
 from trainshift.core.program import Program
+from trainshift.core.rule import Findings
 from trainshift.python.syntax.chunk_syntax import Statement, dotted
 from trainshift.static_graphs.reading.function import StaticFunction
 from trainshift.static_graphs.reporting import Judge, bound_in, calls, loops, may_be_unrolled, reached
@@ -24,8 +25,7 @@ from trainshift.static_graphs.reporting import Judge, bound_in, calls, loops, ma
 _OTHER = frozenset({"insert", "extend", "pop", "remove", "sort", "reverse", "clear", "index", "count"})
 
 
-def check(program: Program) -> Iterator[Finding]:
-    judge = Judge(program, "PD25")
+def check(program: Program, judge: Judge) -> Findings:
     for function in judge.functions:
         grown: dict[str, bool] = {}
         for statement in reached(function):

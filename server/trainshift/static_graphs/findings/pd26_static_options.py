@@ -13,11 +13,11 @@ Add `full_graph=True`, or leave the `input_spec` out. Make a function of the met
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 
-from trainshift.core.finding import Finding, Verdict
+from trainshift.core.finding import Verdict
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
+from trainshift.core.rule import Findings
 from trainshift.python.flow.names import names_bound, names_read
 from trainshift.python.source.edit import Change
 from trainshift.python.source.source import Span
@@ -29,8 +29,7 @@ from trainshift.static_graphs.reading.reading import Reading
 from trainshift.static_graphs.reporting import Judge, calls, reached
 
 
-def check(program: Program) -> Iterator[Finding]:
-    judge = Judge(program, "PD26")
+def check(program: Program, judge: Judge) -> Findings:
     reading = program.fact(Reading)
     # Saving uses the `input_spec` with which the function was made static.
     is_saving = any(True for _ in saves(program.script))
@@ -111,4 +110,4 @@ def _fixed(judge: Judge, entry: Entry) -> Change | None:
         return None
     site = judge.script.site_of(entry.node)
     edits = judge.program.fact(Layout).add_keyword(site, "full_graph", "True")
-    return judge.change(site.statement, "Add full_graph=True", edits)
+    return judge.fix(site.statement, "Add full_graph=True", edits)

@@ -21,10 +21,9 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Iterator
 
-from trainshift.core.finding import Finding
 from trainshift.core.program import Program
+from trainshift.core.rule import Findings
 from trainshift.python.flow.names import names_read
 from trainshift.python.syntax.chunk_syntax import Statement, own_parts
 from trainshift.static_graphs.reading.abstract_values import AbstractValue
@@ -35,8 +34,7 @@ from trainshift.static_graphs.reporting import Judge, bound_in, loops, may_be_un
 _DO = "Train it without `full_graph=True`."
 
 
-def check(program: Program) -> Iterator[Finding]:
-    judge = Judge(program, "PD27")
+def check(program: Program, judge: Judge) -> Findings:
     run_full = [
         each for each in judge.functions if each.mode is Mode.FULL and not _is_saved_only(judge, each)
     ]
