@@ -277,16 +277,12 @@ def test_no_edit_is_lost_while_nobody_reads() -> None:
 
 
 FAILING = """
-from dataclasses import replace
-from trainshift import restrictions
-from trainshift.engine import findings
+from trainshift.restrictions import tf03_tensorflow_member_alias
 
-def fail(program):
+def fail(program, report):
     raise KeyError("on purpose")
 
-rules = restrictions.RESTRICTIONS
-rules = tuple(replace(each, check=fail) if each.code == "TF03" else each for each in rules)
-restrictions.RESTRICTIONS = findings.RESTRICTIONS = rules
+tf03_tensorflow_member_alias.check = fail
 """
 
 
