@@ -26,9 +26,10 @@ If the model is not known, the variables of the pairs are broadcast, from a list
 only once. A step that may serve several optimizers, or that AutoGraph may turn into a graph loop, keeps a
 set of the optimizers that it has served instead of a flag.
 
-A model whose weights the script sets itself, such as a target network, is broadcast with the one that it is
-a copy of. Where the script keeps weights before the first step, to put them back later or to average them,
-the model is also broadcast above the loop or the statement that keeps them.
+A model whose weights the script sets itself, such as a target network, is broadcast with the one that it is a
+copy of. So is a model that the loss comes of and that nothing trains, such as a random target. Where the
+script keeps weights before the first step, to put them back later or to average them, the model is also
+broadcast above the loop or the statement that keeps them.
 
 With `keras = "3"` the flag is a `tf.Variable` and the broadcast a part of the step's graph: when a step is
 traced, an optimizer's variables have no value yet. AutoGraph must read the step, which serves one optimizer.
@@ -52,12 +53,14 @@ from trainshift.rewriting.edits.kept_weights import broadcast_above, kept_above
 from trainshift.rewriting.edits.rank_guards import printed
 from trainshift.rewriting.flags import PAIRS_KEY, Flag, Flags
 from trainshift.rewriting.keras.agents import AgentOptimizers
+from trainshift.rewriting.keras.fixed_models import FixedModels
 from trainshift.rewriting.keras.set_weights import OTHER_BEGINNING, SetWeights
 from trainshift.rewriting.prerequisites import Prerequisites
 from trainshift.rewriting.target import Target
 from trainshift.transforms.rule import Proposals
 
 _COPIED = "{} is broadcast as well, since the script sets its weights"
+_FIXED = "{} is broadcast as well, since the loss depends on it and each rank makes it with random weights"
 _LONGEST = 88
 
 
@@ -151,6 +154,9 @@ def _change(program: Program, report: Report, flag: Flag) -> Change:
     copies, kept = set_by_hand.copies(step), set_by_hand.kept(step)
     variables += [target_of.of_model(copy, tf) for copy in copies]
     decisions = [_COPIED.format(copy) for copy in copies]
+    fixed = [each for each in program.fact(FixedModels).beside(step) if each not in copies]
+    variables += [target_of.of_model(each, tf) for each in fixed]
+    decisions += [_FIXED.format(each) for each in fixed]
     for place, name in kept:
         requires += broadcast_above(program, place, name)
         decisions.append(kept_above(program, place, name))

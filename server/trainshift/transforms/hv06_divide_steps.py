@@ -35,18 +35,13 @@ as its loss.
 from __future__ import annotations
 
 import ast
-from functools import partial
-from typing import TypeGuard
 
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
 from trainshift.core.report import Report
 from trainshift.core.training.steps import is_plain
-from trainshift.libraries import api
 from trainshift.libraries.common import is_common
-from trainshift.libraries.methods import named
-from trainshift.python.flow.traversal import reachable
-from trainshift.python.names.occurrence import Occurrence
+from trainshift.python.names.occurrence import Occurrence, of_call
 from trainshift.python.names.values import Instance, Literal, Member, Value
 from trainshift.python.source.edit import Edit
 from trainshift.python.syntax.chunk_syntax import Site, Statement, argument
@@ -56,6 +51,7 @@ from trainshift.rewriting.data.global_batch import GlobalBatch
 from trainshift.rewriting.data.iterated import Iterated
 from trainshift.rewriting.data.pace import Pace, Taken
 from trainshift.rewriting.data.step_counts import StepCounts, stays
+from trainshift.rewriting.datasets.rests import is_rest, is_restored_count, whole_of_rest
 from trainshift.rewriting.prerequisites import Prerequisites
 from trainshift.rewriting.rates.counted_rates import CountedRate, CountedRates
 from trainshift.rewriting.rates.horizons import Horizon, Horizons
@@ -96,7 +92,7 @@ def propose(program: Program, report: Report) -> Proposals:
                 yield report.withheld(target, f"{text} may be None: give it a name first")
                 continue
             doubts: tuple[str, ...] = (count.doubt,) if count.doubt else ()
-            if not _is_rest(count.node) and _is_restored_count(program, count.node, site):
+            if not is_rest(count.node) and is_restored_count(program, of_call(site).part(count.node)):
                 doubts += (_LEFT,)
             number = program.script.text(count.node, site)
             title = f"Divide the {count.what} ({number}) among the ranks"
@@ -293,11 +289,9 @@ def _divided(program: Program, node: ast.expr, site: Site, optional: bool) -> tu
         share = _at_least_one(size)
     last = node.values[-1] if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.Or) else node
     maybe = optional and Literal(None) in program.names.site_values(last, site)
-    if _is_rest(node):
-        # A rank's counter, also one restored from a checkpoint, counts its own steps.
-        taken, whole = (_is_restored_count(program, each, site) for each in (node.right, node.left))
-        if taken and not whole:
-            return program.fact(Layout).put(node.left, site, share)
+    whole = whole_of_rest(program, Occurrence(node, site.scope, site.statement))
+    if whole is not None:
+        return program.fact(Layout).put(whole.node, site, share)
     if isinstance(node, ast.IfExp):
         branches = [each for each in (node.body, node.orelse) if not _is_settled(program, each, site)]
         if maybe or len(branches) < 2:
@@ -308,39 +302,6 @@ def _divided(program: Program, node: ast.expr, site: Site, optional: bool) -> tu
     if maybe:
         share = Frame(f"{program.script.text(node, site)} and ", share.after, share.asks, Level.AND)
     return program.fact(Layout).put(node, site, share)
-
-
-def _is_rest(node: ast.expr) -> TypeGuard[ast.BinOp]:
-    """Return whether a number is the rest of another: ``STEPS - done``."""
-    return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub)
-
-
-def _is_restored_count(program: Program, node: ast.expr, site: Site) -> bool:
-    """Return whether a number comes from a counter in a checkpoint, or from an optimizer's."""
-    if not any(True for _ in program.script.sites_named(*named("restoring"))):
-        return False
-    start = Occurrence(node, site.scope, site.statement)
-    behind = reachable([start], partial(_parts, program), lambda at: id(at.node))
-    return any(_is_counter(program, each) for each in behind)
-
-
-def _parts(program: Program, at: Occurrence) -> list[Occurrence]:
-    """The parts of an expression, or of the value it was bound to."""
-    step = program.names.steps_back(at) if isinstance(at.node, ast.Name) else None
-    found = [at.part(each) for each in ast.iter_child_nodes(at.node) if isinstance(each, ast.expr)]
-    return [*found, *(step.sources if step is not None else ())]
-
-
-def _is_counter(program: Program, at: Occurrence) -> bool:
-    names = program.names
-    if not isinstance(at.node, ast.Attribute):
-        return False
-    for owner in names.values(at.node.value, at.scope, at.statement):
-        if names.is_a(owner, *api.CHECKPOINT) and isinstance(owner, Instance):
-            return any(word.arg == at.node.attr for word in owner.node.keywords)
-        if at.node.attr == "iterations" and names.is_a(owner, *api.OPTIMIZERS):
-            return True
-    return False
 
 
 def _at_least_one(size: str) -> Frame:

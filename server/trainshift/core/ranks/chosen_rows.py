@@ -19,6 +19,7 @@ from trainshift.libraries import divergence
 from trainshift.libraries.divergence import CauseKind
 from trainshift.python.flow.traversal import reachable
 from trainshift.python.names.occurrence import Occurrence, Step, of_call
+from trainshift.python.names.values import Class
 from trainshift.python.syntax.chunk_syntax import Scope, Site, arguments, children
 
 # Functions that select rows of their first argument by the indices in their second.
@@ -165,6 +166,10 @@ class ChosenRows:
 
     def _of_call(self, site: Site, of: _Of) -> Iterator[tuple[Occurrence, _Of | None]]:
         if self._flow.is_collected(of_call(site)):
+            return
+        if any(isinstance(each, Class) for each in self._names.callee(site)):
+            # An object of the script's own, such as a `Sequence`, has the rows that it is given.
+            yield from ((of_call(site).part(each), of) for each in arguments(site.node))
             return
         functions = self._names.called_functions(site)
         for called in functions:

@@ -18,7 +18,7 @@ from trainshift.libraries import api, divergence
 from trainshift.libraries.entries import Role
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import Occurrence, of_call
-from trainshift.python.names.values import Function, UserInstance
+from trainshift.python.names.values import Function, Instance, UserInstance
 from trainshift.python.syntax.chunk_syntax import (
     ItemBinding,
     Scope,
@@ -65,7 +65,8 @@ class ValueFlow:
                 return
             sources = yield from self._of_step(at)
             if isinstance(node, ast.Attribute) and not sources:
-                yield at.part(node.value)
+                kept = list(self._kept_under(node, at))
+                yield from kept or [at.part(node.value)]
         elif isinstance(node, ast.Subscript):
             if isinstance(node.slice, ast.Constant):
                 yield from self._of_step(at)
@@ -85,6 +86,15 @@ class ValueFlow:
                     yield inner.part(child.iter)
                     # Which elements there are, its tests tell.
                     yield from map(inner.part, child.ifs)
+
+    def _kept_under(self, node: ast.Attribute, at: Occurrence) -> Iterator[Occurrence]:
+        """Yield the objects that a checkpoint keeps under a name: ``checkpoint.step``."""
+        for value in self._names.values(node.value, at.scope, at.statement):
+            if isinstance(value, Instance) and self._names.is_a(value, *api.CHECKPOINT):
+                made = self._script.site_of(value.node)
+                given = argument(made.node, None, node.attr)
+                if given is not None:
+                    yield of_call(made).part(given)
 
     def computed_of(self, at: Occurrence) -> Iterator[Occurrence]:
         """Yield the inputs of an expression, the tests that choose it, and the values put into it later."""

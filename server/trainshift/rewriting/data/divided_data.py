@@ -34,6 +34,7 @@ from trainshift.rewriting.datasets.knowledge import Knowledge
 from trainshift.rewriting.datasets.operations import BATCHING, JOINING, PASSABLE, SHUFFLING
 from trainshift.rewriting.datasets.pipelines import Node, Pipelines
 from trainshift.rewriting.datasets.readers import Readers
+from trainshift.rewriting.datasets.rests import divided_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,7 +309,7 @@ class DividedData:
         known = self._knowledge
         roots = [self._pipelines.read(source) for source in sources]
         rows = [list(self._pipelines.upstream(root)) for root in roots]
-        counted = Place(numbers.part(turns), Form.COUNT)
+        counted = Place(divided_of(self._program, numbers.part(turns)), Form.COUNT)
         cut = _Cutting(self._program, {id(node.at.node) for row in rows for node in row}, counted=True)
         places: dict[Node, None] = {}
         drawing: list[Site] = []
@@ -359,7 +360,8 @@ class DividedData:
             return LoopData(iteration, How.BY_HAND)
         form = Form.STRIDE if counting else Form.COUNT if loop.counts else Form.SEQUENCE
         form = Form.GENERATOR if loop.in_pairs else form
-        return self._drawn(iteration, (Place(loop.at, form, loop.draws, counting=counting),), loop.reason)
+        at = divided_of(self._program, loop.at) if form is Form.COUNT else loop.at
+        return self._drawn(iteration, (Place(at, form, loop.draws, counting=counting),), loop.reason)
 
     def _drawn(
         self,
@@ -457,7 +459,7 @@ class _Cutting:
             chained = bool(node.operation) and node.is_dataset and each is node.inputs[0]
             cut = self.of(each, batched, chained)
             if isinstance(cut, str):
-                return cut
+                return self._knowledge.of_whole(node, cut)
             found.update(dict.fromkeys(cut))
         return list(found)
 

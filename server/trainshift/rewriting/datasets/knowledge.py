@@ -34,6 +34,8 @@ from trainshift.rewriting.datasets.remedies import Draw, Remedies, Remedy
 from trainshift.rewriting.datasets.splits import Splits
 
 _TELL = "set it with `.apply(tf.data.experimental.assert_cardinality(n))`"
+_ENDLESS = "it never ends"
+_BESIDE = "a part of it never ends; shard each part by hand"
 _COUNTS = "assert_cardinality"
 _FROM_GENERATOR = "from_generator"
 _ONE = "from_tensors"
@@ -66,14 +68,19 @@ class Knowledge:
         if node.operation in UNCOUNTED:
             return f"its length after `{node.operation}` is unknown; {_TELL}"
         if node.operation in ENDLESS or self._repeats_endlessly(node):
-            return "it never ends"
+            return _ENDLESS
         if node.operation == "repeat":
             return "it is repeated before it could be divided"
         if node.is_source:
             if node.operation not in COUNTED:
                 return f"the length of a `{node.operation}` is unknown; {_TELL}"
             return ""
-        return next(filter(None, map(self.uncounted, node.inputs)), "")
+        reason = next(filter(None, map(self.uncounted, node.inputs)), "")
+        return self.of_whole(node, reason)
+
+    def of_whole(self, node: Node, reason: str) -> str:
+        """The reason against dividing a dataset, by the reason against one of its parts."""
+        return _BESIDE if reason == _ENDLESS and self.ends(node) else reason
 
     def reaches_little(self, shuffle: Node, nodes: Sequence[Node]) -> bool:
         """Return whether a `shuffle` has a smaller buffer than the part taken after it.
