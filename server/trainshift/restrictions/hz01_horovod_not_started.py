@@ -81,7 +81,7 @@ def _started_above(program: Program, report: Report, site: Site, starts: set[Sit
 
 
 def _may_start(program: Program, site: Site) -> bool:
-    """Return whether a call of an unknown function may start Horovod, by its name."""
+    """Return whether a call of an unknown function may start Horovod, judged by its name."""
     if not any(word in site.name.lower() for word in _STARTING):
         return False
     callee = program.names.callee(site)

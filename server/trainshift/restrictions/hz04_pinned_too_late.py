@@ -78,7 +78,7 @@ def check(program: Program, report: Report) -> Findings:
 def _chosen_above(program: Program, report: Report, first: Site, choice: Site) -> Change | None:
     """Move the choice above the code that starts the devices, with `init` and all that it needs, if possible.
 
-    Where functions do either, their calls are what is moved, and passed.
+    If functions do either, their calls are moved.
     """
     pairs = ((one, other) for one in _run_by(program, first) for other in _run_by(program, choice))
     beside = next((found for one, other in pairs if (found := abreast(program, one, other))), None)
@@ -101,7 +101,7 @@ def _chosen_above(program: Program, report: Report, first: Site, choice: Site) -
 
 
 def _run_by(program: Program, site: Site) -> list[Statement]:
-    """The statement of a call, and those that call its function, as long as each is called once."""
+    """The statement of a call, and the calls of its function, as long as each is called once."""
     found = [site.statement]
     while (function := site.scope.function()) is not None:
         sites, elsewhere = program.names.callers(function)
@@ -113,14 +113,14 @@ def _run_by(program: Program, site: Site) -> list[Statement]:
 
 
 def _reached(program: Program, statement: Statement) -> set[Site]:
-    """The calls of a statement, and those of the script's functions that it calls."""
+    """The calls of a statement, and those in the functions of the script that it calls."""
     inside, called = set(statement.walk()), program.fact(Executions).functions_reached(statement)
     sites = program.script.sites
     return {each for each in sites if each.statement in inside or each.scope.function() in called}
 
 
 def _is_harmless(program: Program, site: Site) -> bool:
-    """Return whether a call only lists devices, ranks or the like, and starts none."""
+    """Return whether a call only lists devices, ranks or similar facts, and starts nothing."""
     callee = program.names.callee(site)
     if callee and all(isinstance(each, Function) for each in callee):
         return True  # Its own calls are checked as well.

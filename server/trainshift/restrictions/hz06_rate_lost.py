@@ -183,7 +183,7 @@ def _set(program: Program, report: Report) -> Iterator[Finding]:
 
 
 def _is_own(program: Program, at: Occurrence, seen: set[int]) -> bool:
-    """Return whether a rate consists of the script's own numbers alone: literals and loop counters."""
+    """Return whether a rate consists only of the script's own numbers: literals and loop counters."""
     if id(at.node) in seen or program.fact(Rates).is_known(at) or _counts(program, at):
         return True
     seen.add(id(at.node))

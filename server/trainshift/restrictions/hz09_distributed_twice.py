@@ -65,7 +65,7 @@ def check(program: Program, report: Report) -> Findings:
 
 
 def _inner(program: Program, given: ast.expr, site: Site, wraps: dict[ast.Call, Site]) -> Site | None:
-    """The wrap whose result an expression is, through names."""
+    """The wrap that an expression refers to, through names."""
     for at in backward_slice(program.names, Occurrence(given, site.scope, site.statement)):
         if isinstance(at.node, ast.Call) and at.node in wraps:
             return wraps[at.node]
@@ -91,7 +91,7 @@ def _removed(program: Program, report: Report, site: Site, given: ast.expr) -> C
 
 
 def _is_before(program: Program, inner: Site, outer: Site, given: ast.expr) -> bool:
-    """Return whether a wrapper certainly exists when another one is made; other calls may set an
+    """Return whether a wrapper certainly exists when another one is created; other calls may set an
     attribute.
     """
     if inner is outer:

@@ -78,7 +78,7 @@ def _unused(program: Program) -> Iterator[Related]:
 
 
 def _is_alike(program: Program, site: Site) -> bool:
-    """Return whether all ranks draw the same weights by one seed, or load them from one file."""
+    """Return whether all ranks draw the same weights with one seed, or load them from one file."""
     names = program.names
     for seed in program.script.sites_named("set_random_seed"):
         if names.calls(seed, "tensorflow.keras.utils.set_random_seed"):

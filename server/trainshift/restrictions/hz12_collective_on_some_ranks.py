@@ -211,7 +211,7 @@ def _averages(program: Program, fit: Site) -> bool:
 
 
 def _leaves(program: Program, at: Occurrence) -> list[Occurrence]:
-    """The possible expressions behind an expression, through names and choices."""
+    """The possible values of an expression, through names and choices."""
 
     def parts(each: Occurrence) -> Iterable[Occurrence]:
         if isinstance(each.node, ast.IfExp):

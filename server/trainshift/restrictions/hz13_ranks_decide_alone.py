@@ -154,7 +154,7 @@ def _averages(program: Program, element: Occurrence) -> bool:
 
 
 def _kinds(program: Program, element: Occurrence) -> set[str]:
-    """The classes of a callback: their names, or the Horovod class that one of the script replaces."""
+    """The classes of a callback: their names, or the Horovod class that a class of the script replaces."""
     values = program.names.values(*element[:3])
     role_of = program.fact(OwnHorovod).role_of
     return {each.cls.rpartition(".")[2] for each in values if isinstance(each, Instance)} | set(
@@ -197,9 +197,7 @@ def _of_callbacks(program: Program, report: Report, loop: Loop, told: set[Statem
 
 
 def _steers(program: Program, value: Instance | UserInstance) -> str:
-    """The name of the TensorFlow callback, among those that decide by a metric, that an object is; or
-    empty.
-    """
+    """The TensorFlow callback class of an object, among those that decide by a metric; or empty."""
     if isinstance(value, Instance):
         classes = {value.cls}
     elif program.names.function_named(value.scope, "on_epoch_end") is not None:
@@ -211,7 +209,7 @@ def _steers(program: Program, value: Instance | UserInstance) -> str:
 
 
 def _stops_by_clock(program: Program, value: Instance | UserInstance) -> bool:
-    """Return whether a callback of a library decides by no metric when the training ends."""
+    """Return whether a library's callback ends the training without a metric."""
     known = program.fact(Libraries).of(value)
     return known is not None and known.flag("decides") and known.flag("blind")
 
@@ -306,7 +304,7 @@ def _parts(program: Program, callback: Instance | UserInstance) -> Callable[[Sco
 
 
 def _ends_epoch(program: Program, method: Scope) -> bool:
-    """Return whether a function is run at the end of an epoch alone, when metrics have been averaged."""
+    """Return whether a function runs only at the end of an epoch, after metrics have been averaged."""
     hooks: set[str] = set()
     for each in functions_leading_to([method], called_from(program.names)):
         if each.name.startswith("on_") or not program.names.callers(each)[0]:
@@ -315,7 +313,7 @@ def _ends_epoch(program: Program, method: Scope) -> bool:
 
 
 def _steering(program: Program) -> Iterator[tuple[Statement, bool]]:
-    """The statements that end a training or set its rate, with whether it is the rate."""
+    """The statements that end a training or set its rate, each with whether it sets the rate."""
     for attribute in program.script.attribute_bindings("stop_training"):
         if attribute.binding.statement is not None:
             yield attribute.binding.statement, False
@@ -352,7 +350,7 @@ def _by_own_metrics(
 def _averaged(program: Program, report: Report, element: Occurrence) -> Change | None:
     """Insert the averaging callback before one in a literal list, or added to one.
 
-    None for Keras 3, on which Horovod's callback does not work.
+    None for Keras 3, with which Horovod's callback does not work.
     """
     statement, name = element.statement, horovod_name(program, element, KERAS)
     path = expression_path(statement.node, element.node) if statement is not None else []
@@ -382,7 +380,7 @@ def _watched(program: Program, value: Instance | UserInstance, kind: str) -> str
 
 
 def _of_heir(program: Program, cls: Scope) -> str:
-    """The metric that the constructor of an heir names: ``super().__init__(monitor="loss")``."""
+    """The metric that a subclass's constructor names: ``super().__init__(monitor="loss")``."""
     for site in program.script.sites_named("__init__"):
         function = site.scope.function()
         if function is not None and function.owner() is cls:
@@ -461,7 +459,7 @@ def _comes_alone(program: Program, statement: Statement) -> bool:
 
 
 def _looks_up(test: ast.expr) -> bool:
-    """Return whether a test checks for existence, which no result of a step decides."""
+    """Return whether a test checks for existence, which does not depend on the result of a step."""
     kinds = ast.In | ast.NotIn | ast.Is | ast.IsNot
     return isinstance(test, ast.Compare) and all(isinstance(each, kinds) for each in test.ops)
 
@@ -490,7 +488,7 @@ def _decided_by_root(program: Program, report: Report, test: Occurrence, loop: L
 
 
 def _tests_within(statement: Statement, loop: Statement) -> Iterator[Occurrence]:
-    """The tests of the `if` around a statement of a loop, within that."""
+    """The enclosing `if` tests of a statement, inside its loop."""
     outside = set(loop.path())
     for above in statement.ancestors():
         if isinstance(above.node, ast.If) and above not in outside and above.scope is statement.scope:

@@ -50,7 +50,7 @@ def check(program: Program, report: Report) -> Findings:
 
 
 def _spellings(program: Program) -> frozenset[str]:
-    """The last names that one of these functions may be read by."""
+    """The last names under which one of these functions may be imported."""
     found = set(_TELLING)
     for script in program.script.scripts:
         found |= {new for new, old in script.code.renamed_imports if old in _TELLING}
@@ -59,7 +59,7 @@ def _spellings(program: Program) -> frozenset[str]:
 
 
 def _used(program: Program) -> Iterator[Occurrence]:
-    """The names whose value decides something, or is reckoned with."""
+    """The names whose values are used in tests or arithmetic."""
     for statement in program.script.statements:
         if isinstance(statement.node, ast.If | ast.While | ast.Assert):
             yield Occurrence(statement.node.test, statement.scope, statement)

@@ -89,7 +89,7 @@ class _Top:
     """The imports at the top and the other statements allowed there: `block`, up to the first other one,
     `end`.
 
-    `loud` is the first statement that does more than set the environment, warnings or logging.
+    `loud` is the first statement that does more than setting the environment, warnings or logging.
     """
 
     program: Program
@@ -340,7 +340,7 @@ def _needed(program: Program, statement: Statement) -> bool:
 
 
 def _reaches_tensorflow(program: Program, binding: Binding) -> bool:
-    """Return whether the import is of a workspace file that imports TensorFlow, directly or not."""
+    """Return whether the import is of a workspace file that imports TensorFlow, directly or indirectly."""
     workspace = program.script.workspace
     if workspace is None:
         return False
@@ -375,7 +375,7 @@ def _fix(program: Program, report: Report, statement: Statement, top: _Top) -> C
 
 
 def _taken_out(program: Program, statement: Statement) -> tuple[list[str], tuple[Edit, ...]]:
-    """The import's own lines, with the comments that are its own, and the edits that remove them."""
+    """The import's lines, with its own comments, and the edits that remove them."""
     script, source = program.script, program.script.source
     span = script.statement_span(statement)
     start, end = source.line_start(span.start), source.line_end(span.end)
@@ -400,7 +400,7 @@ def _dedented(text: str, indentation: str) -> list[str]:
 
 
 def _comment_above(program: Program, start: int, end: int) -> int:
-    """The start of a comment that belongs to the import alone, directly above it."""
+    """The start of a comment that belongs only to the import, directly above it."""
     source = program.script.source
     following = source.next_line(end)
     if source.text[following : source.line_end(following)].strip():

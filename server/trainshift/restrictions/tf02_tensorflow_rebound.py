@@ -284,7 +284,7 @@ def _is_stand_in(program: Program, binding: Binding, imports: list[Binding]) -> 
 
 
 def _branches_apart(one: Statement, other: Statement) -> tuple[Statement, str] | None:
-    """The compound statement in whose different branches the two are, and the branch of `one`."""
+    """The compound statement with the two in different branches, and the branch of `one`."""
     above = {step.parent: step.branch for step in other.path() if step.parent is not None}
     for step in one.path():
         if step.parent is not None and step.parent in above:
@@ -315,7 +315,7 @@ def _shadows(program: Program, report: Report, name: str, reported: set[Binding]
 
 
 def _uses_tensorflow(program: Program, scope: Scope, name: str) -> bool:
-    """Return whether code in the scope reads TensorFlow, or an object of it, by another name."""
+    """Return whether code in the scope uses TensorFlow, or one of its objects, under another name."""
     for statement in _statements(scope):
         for reading in readings_in(statement):
             node, inner = reading.node, reading.scope

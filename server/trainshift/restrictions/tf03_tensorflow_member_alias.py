@@ -175,9 +175,9 @@ def _fix(program: Program, report: Report, alias: Alias, name: str, member: str)
 
 
 def _role(name: str, below: bool) -> str:
-    """The role that the rules would miss in a member; empty for one that no rule looks at.
+    """The role that the rules would miss in a member; empty for one that no rule reads.
 
-    With `below`, for anything that may lie in the module `name`.
+    With `below`, for any member of the module `name`.
     """
     path = _path(name)
     if below:

@@ -105,7 +105,7 @@ def _finding(program: Program, report: Report, site: Site, deed: SideEffect, giv
 
 
 def _shown(node: ast.AST, text: str = "") -> str:
-    """An expression in messages: its own text, if that is known."""
+    """An expression as shown in messages: its own text, if known."""
     text = one_line(text or ast.unparse(node))
     if len(text) > 40 and isinstance(node, ast.Call):
         text = f"{one_line(ast.unparse(node.func))}(...)"
@@ -208,7 +208,7 @@ def _acts(program: Program, node: ast.expr) -> bool:
 
 
 def _is_settled(program: Program, node: ast.expr, site: Site) -> bool:
-    """Return whether it makes no difference if `node` is read before or after something else has acted."""
+    """Return whether it makes no difference if `node` is read before or after other code has acted."""
     if not isinstance(node, ast.Name):
         return isinstance(node, ast.Constant)
     if any(isinstance(part, ast.NamedExpr) and part.target.id == node.id for part in ast.walk(site.node)):
@@ -228,7 +228,7 @@ def _is_lazy(program: Program, node: ast.expr, site: Site) -> bool:
 
 
 def _name(program: Program, node: ast.expr, taken: set[str]) -> str:
-    """The name that an argument is bound to."""
+    """The name to which an argument is bound."""
     if isinstance(node, ast.NamedExpr):
         return node.target.id
     return program.script.fresh("value", taken=taken)

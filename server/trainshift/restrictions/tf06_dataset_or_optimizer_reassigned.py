@@ -80,7 +80,9 @@ def check(program: Program, report: Report) -> Findings:
 
 
 def _names(program: Program) -> Iterator[tuple[str, list[Binding]]]:
-    """Every name, and attribute of an object, that is bound more than once, its bindings in text order."""
+    """Every name, and attribute of an object, that is bound more than once, with its bindings in text
+    order.
+    """
     script = program.script
     for name, bindings in script.module_bindings.items():
         if len(bindings) > 1:
@@ -126,7 +128,7 @@ def _apart(one: Binding, other: Binding) -> bool:
 
 
 def _wraps(program: Program, binding: Binding) -> bool:
-    """Return whether the new value is still a dataset or an optimizer, by the called name."""
+    """Return whether the new value is still a dataset or an optimizer, judged by the called name."""
     value = binding.value
     if not isinstance(value, ast.Call) or binding.path:
         return False
@@ -221,7 +223,7 @@ def _rename(program: Program, report: Report, name: str, binding: Binding) -> Ch
 
 
 def _runs_in_place(scope: Scope | None, home: Scope) -> bool:
-    """Return whether the code of `scope` runs in place in `home`, as a list comprehension does."""
+    """Return whether the code of `scope` runs in place in `home`, like a list comprehension."""
     while (
         scope is not None and scope.kind == "comprehension" and not isinstance(scope.node, ast.GeneratorExp)
     ):

@@ -117,9 +117,7 @@ def _is_definition(site: Site) -> bool:
 
 
 def _of_receiver(program: Program, node: ast.expr, scope: Scope, statement: Statement) -> Verdict | None:
-    """Return whether the receiver is an optimizer: violated if it is, None if it is known to be something
-    else.
-    """
+    """Judge whether the receiver is an optimizer: violated if it is, None if it is certainly not."""
     for value in program.names.values(node, scope, statement):
         if program.names.is_a(value, *api.OPTIMIZERS):
             return Verdict.VIOLATED
@@ -174,12 +172,12 @@ def _passed_on(program: Program, report: Report, called: set[ast.expr]) -> Itera
 
 
 def _is_about(node: ast.Attribute) -> bool:
-    """Return whether an attribute of a method describes it, and does not run it: ``step.__doc__``."""
+    """Return whether an attribute of a method describes it, without running it: ``step.__doc__``."""
     return node.attr.startswith("__") and node.attr != "__call__"
 
 
 def _expressions(statement: Statement) -> Iterator[tuple[ast.AST, Scope]]:
-    """The nodes of the statement's own expressions, with the scopes they are read in."""
+    """The nodes of the statement's own expressions, with the scopes in which they are read."""
 
     def inside(at: tuple[ast.AST, Scope]) -> Iterator[tuple[ast.AST, Scope]]:
         for child in ast.iter_child_nodes(at[0]):

@@ -296,7 +296,7 @@ def _is_movable(program: Program, definition: Statement) -> bool:
 
 
 def _reads_only_before(program: Program, definition: Statement, first: int) -> bool:
-    """Return whether every name that the definition reads is bound by the statements before `first` only."""
+    """Return whether every name that the definition reads is bound only by the statements before `first`."""
     value = definition.node.value  # type: ignore[attr-defined]
     top_index = program.script.top_index
     for part in ast.walk(value):

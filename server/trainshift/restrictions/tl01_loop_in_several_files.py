@@ -87,7 +87,7 @@ def _place(program: Program, loops: list[Loop]) -> Span:
 
 
 def _homes(program: Program, binding: Binding) -> list[Script]:
-    """The files that define an imported object, whatever files pass it on."""
+    """The files that define an imported object, regardless of files that re-export it."""
     values = program.names.bound(binding)
     return [program.script.home(each.scope) for each in values if isinstance(each, Function | Class)]
 

@@ -183,7 +183,7 @@ def _passed(program: Program, site: Site, given: list[_Part]) -> Iterator[_Use]:
 
 
 def _made(program: Program, binding: Binding, call: ast.Call) -> Iterator[_Use]:
-    """A call of the script's own function that returns a function: ``step = make_step(model)``."""
+    """A call of a function of the script that returns a function: ``step = make_step(model)``."""
     if not program.script.may_run(call):
         return
     called = program.names.values(call.func, binding.scope, binding.statement)

@@ -54,7 +54,7 @@ from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement, expres
 class _Condition:
     """A condition around a loop: the span to point at, its wording, and its place.
 
-    `alike` tells that it surely comes out the same on every rank.
+    With `alike`, its outcome is certainly the same on every rank.
     """
 
     loop: Loop
@@ -80,7 +80,7 @@ def check(program: Program, report: Report) -> Findings:
 
 
 def _is_step_of_others(program: Program, site: Site) -> bool:
-    """Return whether the call is in a function without known callers: its loop is somewhere else."""
+    """Return whether the call is in a function without known callers: its loop is in another file."""
     function = site.scope.function()
     return function is not None and not program.fact(Loops).callers(function)
 
@@ -105,10 +105,10 @@ def _finding(program: Program, report: Report, found: _Condition) -> Finding:
 
 
 def _conditions(program: Program, loop: Loop, site: Site, whole: bool) -> Iterator[_Condition]:
-    """The first conditions outwards from a call, through those who call its function.
+    """The first conditions outwards from a call, through the callers of its function.
 
-    `whole` says that the call is, or stands for, a whole loop, rather than a step inside one. Outer
-    conditions count too: the first one in this file by which ranks may differ is reported at the place of the
+    With `whole`, the call is, or represents, a whole loop, rather than a step inside one. Outer conditions
+    count too: the first one in this file that may differ between ranks is reported at the place of the
     innermost one.
     """
     ways: dict[_Condition | None, list[_Condition]] = {None: []}
@@ -133,7 +133,7 @@ def _conditions(program: Program, loop: Loop, site: Site, whole: bool) -> Iterat
 
 
 def _around(program: Program, loop: Loop, site: Site, whole: bool) -> tuple[list[_Condition], bool]:
-    """The conditions around a call in its function, outwards, and whether it then stands for a whole loop."""
+    """The conditions around a call in its function, outwards, and whether it then represents a whole loop."""
     script = program.script.text_of(site.scope)
     place = script.span(site.node, site)
     found: list[_Condition] = []
@@ -163,7 +163,7 @@ def _around(program: Program, loop: Loop, site: Site, whole: bool) -> tuple[list
 
 
 def _definition(function: Scope) -> Iterator[Statement]:
-    """Yield the definition of a function and the statements around it, out to the next function."""
+    """Yield the definition of a function and the statements around it, up to the next function."""
     for statement in function.statement.path() if function.statement is not None and function.name else ():
         if statement.scope.function() is not (function.parent.function() if function.parent else None):
             return

@@ -1,9 +1,9 @@
 """Device choices: the places where a script itself chooses GPUs, which would undo the pinning of one GPU per
 rank.
 
-It chooses by the variables of the environment that hide GPUs, in any of the ways to set one, or by
-TensorFlow's `set_visible_devices`.  A choice is a whole statement, an entry of a dictionary or of a call, or
-part of something else, from which it cannot be taken.
+It chooses with environment variables that hide GPUs, set in any way, or with TensorFlow's
+`set_visible_devices`.  A choice is a whole statement, an entry of a dictionary or of a call, or a part of
+other code, from which it cannot be removed.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ class DeviceChoices:
                     self._read_key(part.slice, statement, found)
 
     def _read_key(self, key: ast.expr, statement: Statement, found: Choices) -> None:
-        """A variable that takes its name from the keys of a dictionary, one after the other."""
+        """Record a variable whose name comes from the keys of a dictionary, one after the other."""
         if not isinstance(key, ast.Name):
             return
         for binding in self._names.lookup(key.id, statement.scope, statement)[1]:
@@ -177,7 +177,7 @@ class DeviceChoices:
             found.entries += chosen
 
     def _entries(self, node: ast.expr, statement: Statement) -> tuple[list[Entry], bool]:
-        """The entries of a mapping that are choices, and whether they are all of it, written out here."""
+        """The entries of a literal mapping that are choices, and whether they are all of it."""
         if isinstance(node, ast.Dict):
             chosen, every = [], True
             for key, value in zip(node.keys, node.values, strict=True):
@@ -214,7 +214,7 @@ class DeviceChoices:
         return [each for shown in self._displays(node, statement) for each in shown], False
 
     def _displays(self, node: ast.expr, statement: Statement) -> Iterator[list[Entry]]:
-        """Yield the choosing entries of the mappings that a name may stand for."""
+        """Yield the choosing entries of the mappings to which a name may refer."""
         for value in self._names.values(node, statement.scope, statement):
             if isinstance(value, Display) and value.node is not node and value.statement is not None:
                 if isinstance(value.node, ast.Dict | ast.Call):
@@ -265,9 +265,7 @@ class DeviceChoices:
 
     @cached_property
     def is_read(self) -> bool:
-        """Return whether code fails where a variable that hides GPUs is not set: it takes or deletes its
-        value.
-        """
+        """Return whether code fails without a variable that hides GPUs: it reads or deletes its value."""
         for statement in self._script.top:
             for part in ast.walk(statement.node):
                 if isinstance(part, ast.Subscript) and not isinstance(part.ctx, ast.Store):
@@ -308,7 +306,7 @@ class DeviceChoices:
         return found
 
     def _is_all(self, site: Site) -> bool:
-        """Return whether a statement only makes the call, perhaps under a condition or several times."""
+        """Return whether a statement consists of the call, perhaps under a condition or repeated."""
         node = site.statement.node
         if not isinstance(node, ast.Expr) or isinstance(node.value, ast.Lambda):
             return False
@@ -368,7 +366,7 @@ class DeviceChoices:
 
 
 def _takes_apart(node: ast.AST) -> bool:
-    """Return whether an expression needs the text that is directly in it, which must not be None."""
+    """Return whether an expression requires the text directly in it, which must not be None."""
     if isinstance(node, ast.Call):
         return last_name(node.func) in ("int", "float", "len")
     return isinstance(node, ast.Attribute | ast.Subscript)

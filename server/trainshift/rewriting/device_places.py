@@ -1,4 +1,4 @@
-"""Device places: which devices a script names for its operations by `tf.device`.
+"""Device places: the devices that a script names for its operations with `tf.device`.
 
 In a composed name, parts that change between a loop's iterations are distinguished from unknown ones:
 ``f"/gpu:{i}"`` in a loop is a tower on each of several GPUs.
@@ -40,7 +40,7 @@ _MOST, _DEEPEST = 64, 12
 
 
 class Where(Enum):
-    """The meaning of a device name for a rank, which sees its own GPU as the first."""
+    """The meaning of a device name for a rank, whose own GPU is the first."""
 
     HERE = "on that GPU, or on the CPU"
     OTHER_GPU = "on another GPU"
@@ -219,7 +219,7 @@ class DevicePlaces:
             yield from self._texts(value, function, statement, depth)
 
     def _valued(self, node: ast.expr, scope: Scope, statement: Statement | None) -> Iterator[str]:
-        """The texts among the values of anything else, such as an element of a list."""
+        """The texts among the values of another expression, such as an element of a list."""
         for value in self._names.values(node, scope, statement):
             if isinstance(value, Literal) and isinstance(value.value, str) and value.value:
                 yield value.value

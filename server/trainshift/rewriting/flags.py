@@ -1,7 +1,7 @@
-"""Broadcast flags: which optimizer steps need a broadcast, and the flag that makes it happen once.
+"""Broadcast flags: the optimizer steps that need a broadcast, and the flag that makes it happen once.
 
-One flag for each step (spec.md 5.11).  A step that always serves one optimizer has a Boolean; a
-step that may serve several, or that a trace may repeat, has a set of the optimizers it has served.
+Each step has one flag (spec.md 5.11).  A step that always uses one optimizer has a Boolean; a step that may
+use several, or that a trace may repeat, has a set of the optimizers already used.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ _BROADCASTS = ("broadcast_variables", "broadcast_global_variables", "broadcast_o
 class Flag:
     """The flag of one step: `key` is the code of its element in a set, None for a Boolean.
 
-    `PAIRS_KEY` stands for the first variable of the step's pairs.  `first` is the code of its first value, ""
-    where no flag is needed.
+    `PAIRS_KEY` represents the first variable of the step's pairs.  `first` is the code of its initial value,
+    "" if no flag is needed.
     """
 
     name: str
@@ -60,7 +60,7 @@ class Flag:
 
 
 class Flags:
-    """The flags of one script: those of steps that are still to be broadcast."""
+    """The flags of one script: those of steps that still need a broadcast."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
@@ -72,7 +72,7 @@ class Flags:
     def _steps(self) -> list[Step]:
         """The steps that a broadcast must follow, in text order.
 
-        Not those that the callback of `fit` serves, nor what a TF1 session runs.
+        Steps that the callback of `fit` covers, or that a TF1 session runs, are left out.
         """
         taped = self._program.fact(Loops).eager_updates
         steps = [
@@ -118,7 +118,7 @@ class Flags:
 
     @cached_property
     def needed(self) -> list[Flag]:
-        """A flag for every step that nothing broadcasts yet, in text order."""
+        """Return a flag for every step that is not broadcast yet, in text order."""
         by_file: dict[Program, list[Step]] = {}
         for step in self._steps:
             by_file.setdefault(self._program.at(step.site), []).append(step)
@@ -127,7 +127,7 @@ class Flags:
     def _of_file(self, file: Program, steps: list[Step]) -> Iterator[Flag]:
         """Yield the flags of one file, named after their optimizers if there are several.
 
-        What other programs alone run of it is counted too, so that all of them name alike (P3).
+        Steps that only other programs run count too, so that all programs use the same names (P3).
         """
         reached = {step.site for step in steps}
         sites = [*reached]
@@ -159,7 +159,7 @@ class Flags:
         return "_".join([BASE, *(word for word in words if word and word not in _SAYING_NOTHING)])
 
     def _first(self, step: Step, key: str | None) -> str:
-        """The code of a flag's first value; that of a variable names TensorFlow by `{tf}`."""
+        """The code of a flag's initial value; that of a variable names TensorFlow by `{tf}`."""
         if key is None:
             return self._target.flag("{tf}")
         # A Keras 3 trace must test a variable, which it cannot create: it tests the optimizer's.
@@ -189,9 +189,9 @@ class Flags:
         return None if self._program.at(step.site).is_started else text(step.receiver, step.site)
 
     def _may_serve_others(self, step: Step) -> bool:
-        """Return whether an optimizer that takes any variables may come with others another time.
+        """Return whether an optimizer that accepts any variables may get others at another call.
 
-        Keras' new optimizers refuse variables that they were not built for.
+        Keras' new optimizers refuse variables with which they were not built.
         """
         values = self._script.names.site_values(step.receiver, step.site)
         if not self._script.names.may_be(values, *_TAKING_ANY):
@@ -232,7 +232,9 @@ class Flags:
         return self._flag_of(following) if following is not None else None
 
     def _flag_of(self, statement: Statement) -> str | None:
-        """The flag of an ``if not flag:`` or ``if x not in flag:`` that broadcasts; None for others."""
+        """The flag of an ``if not flag:`` or ``if x not in flag:`` that broadcasts; None for other
+        statements.
+        """
         node = statement.node
         if not isinstance(node, ast.If):
             return None
@@ -269,7 +271,7 @@ class Flags:
         return not wanted or not given or not wanted.isdisjoint(given)
 
     def _follows_load(self, site: Site) -> bool:
-        """Return whether the broadcast is that of weights which the root has just loaded."""
+        """Return whether the broadcast is of weights that rank 0 has just loaded."""
         before = self._script.preceding(site.statement)
         while self._horovod.is_statement(before, *_BROADCASTS) and before is not None:
             before = self._script.preceding(before)

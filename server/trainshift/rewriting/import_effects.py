@@ -1,6 +1,6 @@
 """Import effects: the files of a program that touch a device, or read rank or size, on import.
 
-The set-up of Horovod has to come before the import of such a file (spec.md 7.2).
+Horovod's set-up must come before the import of such a file (spec.md 7.2).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class ImportEffects:
         self._known: dict[Script, bool] = {}
 
     def touch(self, script: Script) -> bool:
-        """Return whether importing a file may touch a device, itself or through its own imports."""
+        """Return whether importing a file may use a device, itself or through its own imports."""
         if script not in self._known:
             self._known[script] = False  # Asked again while it is being answered: a cycle of imports.
             others = (other for binding in script.imports for other in script.run_by_import(binding))
@@ -72,7 +72,7 @@ def imports_package(statement: Statement, package: str) -> bool:
 
 
 def is_import(statement: Statement) -> bool:
-    """Return whether the statement is an import, or a test or an attempt around one."""
+    """Return whether the statement is an import, or a test or `try` around one."""
     if isinstance(statement.node, ast.Import | ast.ImportFrom):
         return True
     return isinstance(statement.node, ast.If | ast.Try) and any(

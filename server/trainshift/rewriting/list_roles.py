@@ -34,8 +34,8 @@ class Role(Enum):
 class Member:
     """One callback or hook of a list, its role, and its class as reports name it.
 
-    `may_write` tells that it writes in some cases, although that is not its role; `says` what the entry of
-    its library says of it.
+    With `may_write`, it writes in some cases, although that is not its role; `says` is the note in its
+    library's entry.
     """
 
     element: Occurrence
@@ -55,7 +55,7 @@ class Listed:
     members: list[Member]
 
     def named(self, *roles: Role) -> list[str]:
-        """The names of the members that have one of `roles`, each once."""
+        """The names of the members with one of `roles`, each once."""
         return list(dict.fromkeys(each.name for each in self.members if each.role in roles))
 
     @property
@@ -87,14 +87,14 @@ class Lists(ABC):
 
     @abstractmethod
     def _own_role(self, cls: Scope, bases: frozenset[str]) -> Role:
-        """The role of a class of the script's own, which has these bases in libraries."""
+        """The role of a class of the script, with these bases in libraries."""
 
     def _stands_in_for(self, value: Value) -> str:
         """The Horovod callback that an object of the script replaces; "" for none."""
         return ""
 
     def _role(self, value: Value) -> Role:
-        """The role of one value that a member may have."""
+        """The role of one possible value of a member."""
         if isinstance(value, Instance):
             name = api.canonical(value.cls) or value.cls
             if name.startswith("horovod."):

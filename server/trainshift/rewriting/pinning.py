@@ -1,4 +1,4 @@
-"""Pinning: whether a program already gives each rank its own GPU, in any of its files."""
+"""Pinning: check whether a program already gives each rank its own GPU, in any of its files."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Pinning:
 
     @cached_property
     def hides_all(self) -> bool:
-        """Return whether a program that starts Horovod itself trains on the CPU, whatever GPUs there are."""
+        """Return whether a program that starts Horovod itself trains on the CPU, regardless of GPUs."""
         if self._is_by_rank or not self._horovod.calls("init") or not self._program.fact(Loops).runs_eagerly:
             return False
         return any(not any(isinstance(each.node, ast.If) for each in at.ancestors()) for at in self._hiding())
@@ -80,8 +80,8 @@ class Pinning:
 
     @cached_property
     def by_environment(self) -> bool:
-        """Return whether the program sets the variable that hides other ranks' GPUs from everything it
-        does.
+        """Return whether the program sets the variable that hides the GPUs of other ranks from all of its
+        code.
         """
         return any(
             binding.value is not None

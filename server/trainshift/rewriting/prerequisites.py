@@ -1,7 +1,7 @@
 """Prerequisites: the Horovod import, `hvd.init()`, GPU pinning and flags, as edits that changes share.
 
-Names and places depend on the whole script and not on which change comes first, so that changes
-made one after another end in the same text as all of them at once (spec.md 4).
+Names and places depend on the whole script and not on the order of changes, so that changes made one after
+another end in the same text as all of them at once (spec.md 4).
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _STANDARD = re.compile(r"(io|os|tempfile)\.")
 
 
 def module_of(program: Program, call: RootCall) -> str:
-    """The module of the standard library that keeping a call to rank 0 uses; "" if it needs none."""
+    """The module of the standard library with which a call is kept to rank 0; "" if none is needed."""
     if call.form in (Form.ELSEWHERE, Form.QUIET):
         known = program.fact(Libraries).called(call.site, Role.WRITER_OBJECT, Role.TRACKER)
         used = _STANDARD.match(known.text("elsewhere")) if known is not None else None
@@ -71,8 +71,8 @@ def importing(module: str, name: str) -> str:
 class Prerequisites:
     """The prerequisites of one file's rewritten statements, and the edits that add them.
 
-    Every file that uses Horovod imports and starts it, which may be done again and again, so that it also
-    works where another script imports it (P2); the file that is started pins the GPU as well.
+    Every file that uses Horovod imports and starts it, which may be repeated, so that the file also works
+    when another script imports it (P2); the start file also pins the GPU.
     """
 
     def __init__(self, program: Program) -> None:
@@ -86,13 +86,13 @@ class Prerequisites:
 
     @cached_property
     def _root_calls(self) -> list[RootCall]:
-        """The file's calls that rank 0 alone is to make."""
+        """The file's calls that only rank 0 should make."""
         calls = self._whole.fact(RootOnly).calls
         return [call for call in calls if self._program.holds(call.site)]
 
     @cached_property
     def _scaling(self) -> list[Statement]:
-        """The file's statements with a rate to be scaled, or a seed to be changed by rank."""
+        """The file's statements with a rate to scale, or a seed to change by rank."""
         rates, _ = self._whole.fact(LearningRates).all
         seeds = self._whole.fact(SeedPlaces).chosen
         changed = [*(each.statement for each in rates), *(each.site.statement for each in seeds)]
@@ -100,7 +100,7 @@ class Prerequisites:
 
     @cached_property
     def hvd(self) -> str:
-        """The name of the Horovod module with `size`, `rank` and everything but the Keras parts."""
+        """The name of the Horovod module with `size`, `rank` and everything except the Keras parts."""
         return self.modules.get(TENSORFLOW) or self.modules[KERAS]
 
     @cached_property
@@ -135,7 +135,7 @@ class Prerequisites:
         return self.tf if own else f"{self.tf}.compat.v1"
 
     def standard(self, name: str) -> str:
-        """The module-level name of a module of the standard library that rewritten statements use."""
+        """The module-level name of a standard library module that rewritten statements use."""
         found = self._module(name)
         if found is None and name in self._script.module_bindings and name in self._only_meaning((name,)):
             return name
@@ -148,13 +148,13 @@ class Prerequisites:
         return sorted(filter(None, found))
 
     def standing_in(self, code: str) -> str:
-        """The code of an entry, with its module of the standard library as the file calls it."""
+        """The code of an entry, with the file's name of its standard library module."""
         used = _STANDARD.match(code)
         return f"{self.standard(used[1])}.{code[used.end() :]}" if used else code
 
     @property
     def root(self) -> str:
-        """The test that is true on rank 0 only."""
+        """The test that is true only on rank 0."""
         return f"{self.hvd}.rank() == 0"
 
     @cached_property
@@ -182,8 +182,8 @@ class Prerequisites:
     def edits(self, said: frozenset[str] | None = None) -> tuple[Edit, ...]:
         """The edits that set up Horovod, unless the file does so; every change in the file needs them.
 
-        `said` are the words of all code that changes insert into the file: what none of them names is not
-        imported.  None where the file is all of the program.
+        `said` are the words of all code that changes insert into the file: names that do not occur are not
+        imported.  None if the file is the whole program.
         """
         flags = [(each.name, each.first.replace("{tf}", self.tf)) for each in self._flags if each.first]
         starts, pinned = self._starts, self._pinned
@@ -212,7 +212,7 @@ class Prerequisites:
         return tuple(edits)
 
     def needed_by(self, said: frozenset[str]) -> tuple[Edit, ...]:
-        """Return those of the edits without which inserted code of the words `said` would not run.
+        """Return those of the edits without which inserted code with the words `said` would not run.
 
         A script that starts Horovod itself keeps its choice of GPUs, and gets no flag that the code does not
         name.
@@ -268,8 +268,8 @@ class Prerequisites:
         return edit if above.strip() or not before else replace(edit, end=source.next_line(edit.end))
 
     def _moved_up(self, imports: list[str]) -> list[Statement]:
-        """The module's statements that only import modules which the new imports above them import
-        already.
+        """The module's statements that only import modules which the new imports above them already
+        import.
         """
         return [
             each
@@ -328,8 +328,8 @@ class Prerequisites:
 
     @property
     def _starts_late(self) -> bool:
-        """Return whether ``hvd.init()`` is called in functions only, after the module's own statements need
-        it.
+        """Return whether ``hvd.init()`` is called only in functions, after the module's own statements
+        need it.
         """
         asking = [*self._scaling, *(call.site.statement for call in self._root_calls)]
         early = any(statement.scope.kind == "module" for statement in asking)
@@ -342,8 +342,8 @@ class Prerequisites:
 
     @property
     def _is_named_later(self) -> bool:
-        """Return whether TensorFlow is imported too late for the set-up, which for a graph alone does without
-        it.
+        """Return whether TensorFlow is imported too late for the set-up, which for a graph alone works
+        without it.
         """
         return not self._whole.fact(Loops).runs_eagerly and self.tf in self._script.module_bindings
 
@@ -449,7 +449,7 @@ class Prerequisites:
 
     @cached_property
     def _starred_tensorflow(self) -> tuple[str, Statement] | None:
-        """A name of TensorFlow that a star import at the top of the script binds, and that import."""
+        """The name of TensorFlow that a star import at the top of the script binds, and that import."""
         stars = [
             each
             for each in self._leading
@@ -510,7 +510,7 @@ class Prerequisites:
 
     @cached_property
     def _imported_below(self) -> Statement | None:
-        """The import at the top of the script that others are inserted below."""
+        """The import at the top of the script below which others are inserted."""
         known = [
             s for s in self._script.statements if s.scope.kind == "module" and imports_package(s, "horovod")
         ]
@@ -605,7 +605,7 @@ class Prerequisites:
 
     @property
     def _blank_lines(self) -> list[str]:
-        """Empty lines below the set-up and above the first statement that works: two above a definition."""
+        """The empty lines below the set-up and above the first working statement: two above a definition."""
         leading = self._leading if self._program.is_whole else self._introduction
         following = self._script.top[len(leading) : len(leading) + 1]
         defines = following and isinstance(following[0].node, ast.FunctionDef | ast.ClassDef)

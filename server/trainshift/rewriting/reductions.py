@@ -1,6 +1,6 @@
-"""Reductions: how Horovod's wraps make one gradient of those of all ranks, as was chosen (spec.md 8).
+"""Reductions: the chosen way in which Horovod's wraps combine the gradients of all ranks (spec.md 8).
 
-What each form of training offers was read in the source of Horovod 0.28.1, and seen to run.
+The options of each form of training were read in the source of Horovod 0.28.1, and tested.
 """
 
 from __future__ import annotations
@@ -52,8 +52,7 @@ class Reductions:
     def scales_rates(self) -> bool:
         """Return whether the rates are multiplied by the number of ranks.
 
-        They are not where the script adds gradients up, by Adasum or by hand, or keeps the batch of all ranks
-        together as large as it was.
+        They are not if the script sums gradients, by Adasum or by hand, or keeps the global batch size.
         """
         return not (self._is_adasum or self._sums or self._program.fact(GlobalBatch).is_kept)
 
@@ -113,7 +112,7 @@ class Reductions:
 
     @cached_property
     def _is_adasum(self) -> bool:
-        """Return whether Adasum makes one gradient of those of all ranks, in all of the program."""
+        """Return whether Adasum combines the gradients of all ranks, in the whole program."""
         there = self._wraps_there
         if there and all(self._makes_one_by(each, _ADASUM) for each in there):
             return True
@@ -149,7 +148,7 @@ class Reductions:
         return bool(wraps) and all(self._makes_one_by(each, _SUM) for each in wraps)
 
     def _makes_one_by(self, wrap: Site, operation: str) -> bool:
-        """Return whether a wrapper gets an operation of Horovod's, in some cases at least."""
+        """Return whether a wrapper gets a Horovod operation, at least in some cases."""
         at = argument(wrap.node, None, "op")
         names = self._program.names.full_names(at, wrap.scope, wrap.statement) if at is not None else ()
         return any(name.startswith("horovod.") and name.endswith(f".{operation}") for name in names)

@@ -1,4 +1,4 @@
-"""Seed places: where a script fixes its random numbers by a seed that all ranks share."""
+"""Seed places: the calls with which a script fixes its random numbers by a seed that all ranks share."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class SeedPlaces:
 
     @cached_property
     def chosen(self) -> list[SeedPlace]:
-        """All of them, if each rank is to have seeds of its own; else none."""
+        """All seeds, if each rank should have its own; else none."""
         return self.all if self._program.choices.seed_by_rank else []
 
     def called(self, site: Site) -> set[str]:

@@ -1,7 +1,7 @@
-"""Seeds: which of those that a script fixes all ranks must share, and why (spec.md 8).
+"""Seeds: the fixed seeds that all ranks must share, with the reason (spec.md 8).
 
-Weights are broadcast, so a seed of its own gives each rank only a dropout, a noise and an order of its own.
-What is drawn before the training is another matter: data, a split, an order by which data are divided.
+Weights are broadcast, so a seed of its own gives each rank only its own dropout, noise and order. Draws
+before the training are different: data, a split, an order by which data are divided.
 """
 
 from __future__ import annotations
@@ -130,7 +130,9 @@ class Seeds:
 
     @cached_property
     def _ordering(self) -> dict[Site, str]:
-        """The calls that draw the order by which data are divided or split, and why ranks must agree."""
+        """The calls that draw the order by which data are divided or split, with the reason why ranks
+        must agree.
+        """
         found: dict[Site, str] = {}
         divided = "it orders the data before they are divided, and every rank must see the same order"
         for loop in self._program.fact(DividedData).loops:
@@ -176,7 +178,7 @@ class Seeds:
         return bool(callers) and not elsewhere
 
     def _is_in_training(self, site: Site) -> bool:
-        """Return whether the code around a call is run in the steps of a training, or for each element of
+        """Return whether the code around a call runs in the steps of a training, or for each element of
         data.
         """
         what = self._program.fact(WhatTrains)

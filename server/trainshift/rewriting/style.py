@@ -22,27 +22,25 @@ class Style:
 
     @cached_property
     def quote(self) -> str:
-        """The quote that most strings of the file have; that of the seeds where neither is more frequent.
+        """The quote of most strings in the file; the default quote of inserted code in case of a tie.
 
-        A change may remove a string, so that one string alone decides nothing.
+        A change may remove a string, so a single string decides nothing.
         """
         double = sum(each.startswith('"') for each in self._strings)
         return '"' if double > len(self._strings) - double else "'"
 
     def quoted(self, text: str) -> str:
-        """A string as the file writes it; `text` has no quotes in it."""
+        """A string in the style of the file; `text` contains no quotes."""
         return f"{self.quote}{text}{self.quote}"
 
     @cached_property
     def is_formatted(self) -> bool:
-        """Return whether the file's quotes and spaces are those of black and ruff, as far as they are
-        examined.
-        """
+        """Return whether the file's quotes and spaces are those of black and ruff, as far as examined."""
         return self.quote == '"' and all(map(self._is_laid_out, logical_lines(self._source.text)))
 
     @cached_property
     def _strings(self) -> list[str]:
-        """The file's strings of one line, each from its quote on."""
+        """The file's one-line strings, each from its quote on."""
         found = []
         try:
             for token in tokenize.generate_tokens(io.StringIO(self._source.text, newline="").readline):
@@ -58,7 +56,7 @@ class Style:
     def _is_laid_out(self, line: LogicalLine) -> bool:
         """Return whether a line has the spaces that formatters write.
 
-        How it is broken tells nothing, since a change may break it otherwise.
+        Line breaks do not count, because a change may break it differently.
         """
         code, indent = self._source.text[line.start : line.end], self._source.indentation(line.start)
         if not set(indent) <= {" "} or len(indent) % 4:

@@ -1,8 +1,8 @@
 """Target: the Keras that a result is written for, and the names that differ there.
 
 On Keras 3 (TensorFlow 2.16 and later) Horovod's ops work on TensorFlow's tensors and variables.  Its tape
-does not, nor a broadcast of Keras' own variables, whose `value` is what TensorFlow knows.  With `tf_keras` it
-is Keras 2 there, on which Horovod's wraps work, but not its hook, nor what callbacks ask of Keras' backend.
+does not, nor does a broadcast of Keras variables, whose `value` is the TensorFlow variable.  With `tf_keras`,
+Keras 2 runs there, on which Horovod's wraps work, but not its hook, nor the callbacks' use of Keras' backend.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class Target:
 
     @property
     def has_own_hook(self) -> bool:
-        """Return whether a session's broadcast is a hook of the script's own: Horovod has one up to 2.15
-        alone.
+        """Return whether a session's broadcast is a hook of the script's own: Horovod has one only up to
+        2.15.
         """
         return self.is_newer
 
@@ -51,7 +51,7 @@ class Target:
 
     @property
     def why(self) -> str:
-        """The reason for the target; "" if a person chose it, or there is none."""
+        """The reason for the target; "" if the user chose it, or there is none."""
         return self._which.why
 
     @property
@@ -88,15 +88,15 @@ class Target:
         return self.known(f"{optimizer}.variables", tf) if self.is_keras3 else f"{optimizer}.variables()"
 
     def known(self, variables: str, tf: str) -> str:
-        """The TensorFlow variables among those that Keras may have created."""
+        """The TensorFlow variables behind variables that Keras may have created."""
         if not self.is_keras3:
             return variables
         return f"[v if isinstance(v, {tf}.Variable) else v.value for v in {variables.removesuffix('()')}]"
 
     def flag(self, tf: str) -> str:
-        """The first value of a flag that is set once, by a step that may be traced.
+        """The initial value of a flag that is set once, by a step that may be traced.
 
-        On Keras 3 an optimizer's variables have no value yet when a step is traced, so that the flag is a
-        variable, which AutoGraph asks whenever the step runs.
+        On Keras 3 an optimizer's variables have no value yet when a step is traced, so the flag is a
+        variable, which AutoGraph reads whenever the step runs.
         """
         return f"{tf}.Variable(False, trainable=False)" if self.is_keras3 else "False"

@@ -1,1 +1,1 @@
-"""Static graphs of Paddle: how Python functions are read for them, findings, and expansions."""
+"""Static graphs of Paddle: reading Python functions, findings, and expansions."""

@@ -28,7 +28,7 @@ class StaticCode(Restriction):
 
 
 def has_signs(text: str) -> bool:
-    """Return whether a file seems to use Paddle; no other is read for these codes."""
+    """Return whether a file seems to use Paddle; other files are not checked for these codes."""
     return _SIGN in text
 
 

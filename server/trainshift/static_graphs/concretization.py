@@ -15,8 +15,8 @@ _HOLDERS = frozenset({"list", "tuple", "dict", "str", "layer", "range"})
 
 
 class Need(NamedTuple):
-    """A tensor whose concrete value Python needs: the code, the tensor, the purpose, and the dimension it
-    counts.
+    """A tensor whose concrete value Python needs: the code, the tensor, the purpose, and the dimension
+    that it counts.
     """
 
     node: ast.AST
@@ -24,7 +24,7 @@ class Need(NamedTuple):
     what: str
     counts: Dim | None
     is_sure: bool
-    """Whether it is a tensor on every way."""
+    """True if it is a tensor on every path."""
 
 
 def needs(function: StaticFunction, statement: Statement) -> Iterator[Need]:
@@ -43,7 +43,7 @@ def needs(function: StaticFunction, statement: Statement) -> Iterator[Need]:
 def names_asked(
     node: ast.AST, is_size: Callable[[ast.AST], bool], has_size: Callable[[ast.AST], bool]
 ) -> frozenset[str]:
-    """The names whose number or size a condition tests, as before indexing."""
+    """The names whose value or size a condition tests, such as before indexing."""
     if isinstance(node, ast.Name):
         return frozenset({node.id})
     if isinstance(node, ast.Subscript) and not is_size(node):
@@ -58,7 +58,7 @@ def names_asked(
 
 
 def _counted(value: AbstractValue) -> Dim | None:
-    """The kind of dimension that a value is the size of, or whose sizes it contains."""
+    """The kind of dimension whose size a value is, or whose sizes it contains."""
     found = {value.tensor.counts} if value.tensor is not None else set()
     for each in value.items or ():
         if each.tensor is not None:

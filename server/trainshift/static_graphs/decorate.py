@@ -37,8 +37,8 @@ class InTheWay:
 class Made:
     """The result of making a function static: edits in text order, or a reason with its offset.
 
-    Neither of them: it is static already.  `decorator` is what stands above it, `is_full` tells that all of
-    it becomes a graph, `in_the_way` what kept it from that, `has_free_batch` that a first dimension is None.
+    With neither, it is static already.  `decorator` is the text above it.  With `is_full`, all of it becomes
+    a graph; otherwise `in_the_way` are the obstacles.  With `has_free_batch`, a first dimension is None.
     """
 
     text: str
@@ -64,7 +64,7 @@ class Made:
 
 
 def makeable(script: Script, line: int) -> Scope | None:
-    """The function at a line (from 1): in a layer's class its `forward`; None if there is none."""
+    """The function on a line (from 1): in a layer's class its `forward`; None if there is none."""
     found: Scope | None = None
     for scope in script.scopes:
         if scope.kind in ("function", "class") and isinstance(scope.node, ast.stmt):
@@ -78,7 +78,7 @@ def makeable(script: Script, line: int) -> Scope | None:
 
 
 def named(script: Script, name: str) -> Scope | None:
-    """The function of a name: ``f``, ``Net.forward``, or ``Net`` for the `forward` of a layer."""
+    """The function with a name: ``f``, ``Net.forward``, or ``Net`` for the `forward` of a layer."""
     for scope in script.scopes:
         if scope.kind in ("function", "class") and isinstance(scope.node, ast.stmt):
             if name in (scope.name, title_of(scope)) and (
@@ -159,7 +159,7 @@ def _refused(program: Program, function: Scope) -> str:
 
 
 def _is_bound_at_run_time(script: Script, owner: Scope) -> bool:
-    """Return whether the file binds the `forward` of objects of a class to something that is not made of
+    """Return whether the file binds the `forward` of a class's objects to a value that is not made from
     it.
     """
     own, others = script.names.assigned_attributes
@@ -228,7 +228,7 @@ def _violated(program: Program) -> dict[tuple[str, int], Finding]:
 
 
 def _specs(program: Program, function: Scope, plain: Program) -> Iterator[tuple[str, bool]]:
-    """The specs to be tried, the best first, and whether their first dimensions are free; "" for none."""
+    """The specs to try, best first, and whether their first dimensions are free; "" for none."""
     tensors = _given(function, plain)
     if tensors:
         shapes = [each.shape or () for each in tensors]
@@ -263,7 +263,7 @@ def _given(function: Scope, plain: Program) -> list[Tensor]:
 
 
 def _same(function: Scope, program: Program) -> StaticFunction | None:
-    """The function as another text of its file has it."""
+    """The same function in another text of its file."""
     title = title_of(function)
     return next((each for each in program.fact(Reading).functions if each.title == title), None)
 

@@ -1,4 +1,4 @@
-"""Effects: the mutations of a statement in a static function beside its own names."""
+"""Effects: the mutations by a statement in a static function, besides its own names."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def is_own(function: StaticFunction, node: ast.expr) -> bool:
 def changed(function: StaticFunction, statement: Statement) -> Iterator[tuple[ast.AST, str, bool]]:
     """Yield the containers, attributes and items mutated by a statement that the function has not created.
 
-    Each comes as its node, what it is called, and whether it surely is such.
+    Each is yielded as its node, its name, and whether it certainly is one.
     """
     for target in targets_of(statement.node):
         if isinstance(target, ast.Subscript):
@@ -54,7 +54,7 @@ def changed(function: StaticFunction, statement: Statement) -> Iterator[tuple[as
 def _changed_by(
     function: StaticFunction, call: ast.Call, method: ast.Attribute
 ) -> Iterator[tuple[ast.AST, str, bool]]:
-    """Yield the call of a method that mutates a container, or may, if that is not the function's own."""
+    """Yield the call of a method that mutates, or may mutate, a container that is not the function's own."""
     base = function.kind(method.value)
     is_held = bool(base.python & _CONTAINERS)
     may_be_held = base.unknown and not base.things and method.attr in _OF_CONTAINERS_ALONE
@@ -107,7 +107,7 @@ def told(function: StaticFunction, statement: Statement) -> Iterator[tuple[ast.A
 
 
 def changed_default(function: StaticFunction, node: ast.Name) -> bool:
-    """Return whether a name is a parameter whose default is a container, which the function changes."""
+    """Return whether a name is a parameter with a container as its default, which the function mutates."""
     bindings = function.scope.bindings.get(node.id, ())
     given = [each.value for each in bindings if each.kind == "parameter"]
     is_container = isinstance(given[0], ast.List | ast.Dict | ast.Set) if given else False
@@ -127,7 +127,7 @@ def _changed_names(function: StaticFunction) -> set[str]:
 
 
 def counted(function: StaticFunction, statement: Statement) -> str:
-    """The attribute or global number that a statement counts up; empty if none."""
+    """The attribute or global number that a statement increments; empty if none."""
     node = statement.node
     target: ast.expr | None = None
     if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add | ast.Sub):

@@ -43,9 +43,9 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """The graph operation of a word in a static function, and the reason: the tensor, and where it came from.
+    """The graph operation of a word in a static function, and the reason: the tensor, and its origin.
 
-    `line` counts from 1; 0 for a parameter, or where nobody knows.
+    `line` counts from 1; 0 for a parameter, or if unknown.
     """
 
     word: str
@@ -124,7 +124,7 @@ def told_at(program: Program, offset: int) -> Told | None:
 
 
 def _around(program: Program, offset: int) -> StaticFunction | None:
-    """The innermost static function that an offset is in."""
+    """The innermost static function around an offset."""
     found = None
     for each in program.fact(Reading).functions:
         span = program.script.span(each.node, each.scope)
@@ -216,7 +216,7 @@ def _told(node: ast.AST, knowledge: Knowledge) -> Iterator[tuple[str, str, str]]
 
 
 def _why(function: StaticFunction) -> str:
-    """Return why a function is static, in a few words."""
+    """Return the reason why a function is static, in a few words."""
     why = function.why
     if why.caller is not None:
         return f"`{why.caller.name}` calls it"

@@ -73,8 +73,8 @@ class Judge:
     ) -> Iterator[Finding]:
         """Yield the finding for a problem and its remedy, unless the statement has one.
 
-        It is at the header of the statement, or at `at`.  `sure` tells that it is seen; `always` that
-        both ways of conversion have it.
+        It is at the header of the statement, or at `at`.  With `sure`, it is certain; with `always`, both
+        modes of conversion have it.
         """
         sure = sure and not (self.code in _OF_CONTROL_FLOW and _is_doubtful(function, statement))
         verdict = verdict_in(function.mode, always=always) if sure else Verdict.UNKNOWN
@@ -90,7 +90,7 @@ class Judge:
         yield self.report.finding(verdict, place, message, others, fix)
 
     def between(self, first: Statement, last: Statement) -> Span:
-        """From the beginning of a statement to the end of the header of a later one."""
+        """The span from the beginning of a statement to the end of a later one's header."""
         return Span(self.script.statement_span(first).start, self.script.header_span(last).end)
 
     def fix(self, statement: Statement, title: str, edits: Iterable[Edit]) -> Change:
@@ -98,7 +98,7 @@ class Judge:
         return self.report.change(title, self.script.statement_span(statement), edits)
 
     def paddle(self) -> str:
-        """The file's name of Paddle's module; empty if none."""
+        """The file's name for Paddle's module; empty if none."""
         return name_of_paddle(self.script)
 
     def code_of(self, node: ast.AST, within: Statement) -> str:
@@ -116,7 +116,7 @@ def _is_doubtful(function: StaticFunction, statement: Statement) -> bool:
 
 
 def name_of_paddle(script: Script) -> str:
-    """The file's name of Paddle's module; empty if none."""
+    """The file's name for Paddle's module; empty if none."""
     for name, bindings in sorted(script.module_bindings.items()):
         if script.names.libraries.get(name) == {"paddle"} and bindings:
             return name
@@ -166,7 +166,7 @@ def drops_break(function: StaticFunction, node: ast.stmt) -> bool:
 def may_be_unrolled(function: StaticFunction, loop: Statement) -> bool:
     """Return whether a loop iterates the rows of a tensor whose number Paddle may know.
 
-    It then runs in Python while the graph is built, turn after turn, and is no part of it.
+    It then runs in Python while the graph is built, iteration by iteration, and is not part of it.
     """
     if not isinstance(loop.node, ast.For):
         return False
@@ -180,7 +180,7 @@ def may_be_unrolled(function: StaticFunction, loop: Statement) -> bool:
 
 
 def calls(statement: Statement) -> Iterator[ast.Call]:
-    """The calls that a statement itself makes, not those in functions that it defines."""
+    """The calls that a statement itself makes, without those in functions that it defines."""
     for node in own_parts(statement.node):
         if isinstance(node, ast.Call):
             yield node
@@ -197,7 +197,7 @@ def library_names(function: StaticFunction, node: ast.AST) -> set[str]:
 
 
 def bound_in(block: Iterable[Statement]) -> dict[str, Statement]:
-    """The plain names that a block binds, in the order of first binding, and where."""
+    """The plain names that a block binds, in the order of first binding, with the places."""
     found: dict[str, Statement] = {}
     for top in block:
         for each in top.walk():
@@ -214,7 +214,7 @@ def merged(
 ) -> Iterator[tuple[str, Statement, AbstractValue, AbstractValue]]:
     """Yield the names that an `if` binds and later code reads: the first read, and the value in each branch.
 
-    There are none where only one way goes on.
+    There are none if only one path continues.
     """
     body, orelse = function.ends.get(statement, (None, None))
     if body is not None and orelse is not None:

@@ -71,7 +71,7 @@ _STRATEGY = "this branch uses tf.distribute and is left as it is; do not run it 
 def propose(program: Program, report: Report) -> Proposals:
     """One change for each file that lacks something of the set-up, on its TensorFlow import.
 
-    Those of files that are not started are only made with other changes of the same file.
+    Changes of files other than the start file are made only with other changes of the same file.
     """
     for site in program.fact(Loops).beside_strategies:
         yield report.remark(program.script.statement_span(site.statement), _STRATEGY)

@@ -194,7 +194,9 @@ def _averaging(
     requires: tuple[Edit, ...],
     decision: str,
 ) -> Change:
-    """The change of a statement that wraps an optimizer; the decision is one where a tape uses it too."""
+    """The change of a statement that wraps an optimizer; it is a decision if a tape uses the optimizer
+    too.
+    """
     title = f"Average the gradients that {name} steps over all ranks"
     doubts = (wrap.doubt,) if wrap.doubt else ()
     decisions = [decision] if wrap.is_shared else []
@@ -247,7 +249,7 @@ def _keep(program: Program, first: Statement, line: str) -> Edit:
 
 
 def _kept(statement: Statement) -> str:
-    """The attribute for a constructor's argument: private to the class, by its two underscores."""
+    """The attribute for a constructor's argument, private to the class by its two underscores."""
     assert isinstance(statement.node, ast.ClassDef)
     taken = {part.attr for part in ast.walk(statement.node) if isinstance(part, ast.Attribute)}
     # Python does not distinguish the attributes of `_Decay` from those of a `Decay` that inherits from it.

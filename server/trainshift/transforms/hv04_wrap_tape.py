@@ -118,7 +118,7 @@ def _written(program: Program, report: Report) -> Iterator[Change]:
 def _with_unused_wraps(program: Program) -> set[Tape]:
     """The tapes that the script itself wraps without using the wrapper for a gradient.
 
-    They are wrapped where a gradient is taken, so that these wraps do not become wraps of one.
+    They are wrapped where a gradient is taken, so that the existing wraps are not wrapped again.
     """
     used = {wrap for each in program.fact(Steps).gradients for wrap in each.wraps}
     unused = [each for each in program.fact(Horovod).calls(_WRAPPER) if each not in used]
@@ -303,7 +303,7 @@ def _kind(program: Program, sources: ast.expr, gradient: Gradient) -> str:
 
 
 def _is_variable_list(program: Program, node: ast.expr, scope: Scope, statement: Statement | None) -> bool:
-    """Return whether the expression is, whatever it is bound to, a flat list of variables."""
+    """Return whether the expression is a flat list of variables, for each of its possible values."""
     if isinstance(node, ast.Attribute) and is_plain(node):
         return node.attr.startswith("trainable_")
     if isinstance(node, ast.BinOp):

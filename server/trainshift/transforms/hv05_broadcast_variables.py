@@ -183,7 +183,7 @@ def _change(program: Program, report: Report, flag: Flag) -> Change:
 
 
 def _block(program: Program, flag: Flag, variables: list[str]) -> list[str]:
-    """The lines of the broadcast, without the indentation of their place."""
+    """The lines of the broadcast, without indentation."""
     names = program.at(flag.step.site).fact(Prerequisites)
     hvd, unit = names.hvd, program.fact(Layout).unit_at(flag.step.statement)
     calls = [f"{hvd}.broadcast_variables({each}, root_rank=0)" for each in variables]
@@ -203,7 +203,7 @@ def _block(program: Program, flag: Flag, variables: list[str]) -> list[str]:
 
 
 def _bind_pairs(program: Program, step: Step, name: str) -> list[Edit]:
-    """``apply_gradients(zip(g, v))`` becomes ``name = list(zip(g, v))`` and ``apply_gradients(name)``."""
+    """Turn ``apply_gradients(zip(g, v))`` into ``name = list(zip(g, v))`` and ``apply_gradients(name)``."""
     script, layout = program.script, program.fact(Layout)
     assert step.pairs is not None
     pairs = layout.enclosed(step.pairs, step.site)
@@ -222,7 +222,7 @@ def _bind_pairs(program: Program, step: Step, name: str) -> list[Edit]:
 
 
 def _before_return(program: Program, step: Step, block: list[str]) -> list[Edit]:
-    """``return apply_gradients(...)`` becomes a call, the broadcast, and the return of its result."""
+    """Turn ``return apply_gradients(...)`` into a call, the broadcast, and the return of its result."""
     script = program.script
     span = script.statement_span(step.statement)
     assert isinstance(step.statement.node, ast.Return)
@@ -236,7 +236,7 @@ def _before_return(program: Program, step: Step, block: list[str]) -> list[Edit]
 
 
 def _result_name(program: Program, step: Step) -> str:
-    """The name for a step's result: the same for every step, as it is returned at once."""
+    """The name for a step's result: the same for every step, because it is returned at once."""
     ours = set()
     home = program.at(step.site)
     for each in program.fact(Steps).steps:
@@ -250,7 +250,7 @@ def _result_name(program: Program, step: Step) -> str:
 
 
 def _pairs_name(program: Program, step: Step) -> str:
-    """The name of the list of pairs: the same for every step, as each reads it at once."""
+    """The name of the list of pairs: the same for every step, because each reads it at once."""
     if own := _own_list(program, step):
         return own
     home = program.at(step.site)
@@ -259,7 +259,7 @@ def _pairs_name(program: Program, step: Step) -> str:
 
 
 def _own_list(program: Program, step: Step) -> str:
-    """The name of the pairs of a step where the statement before binds it to a list; "" if it does not."""
+    """The name of a step's pairs if the previous statement binds it to a list; "" if it does not."""
     before = program.script.preceding(step.statement)
     if before is None or not isinstance(step.pairs, ast.Name) or not isinstance(before.node, ast.Assign):
         return ""

@@ -76,7 +76,7 @@ _COUNTED = "the step of {} stays as it is: {}"
 def propose(program: Program, report: Report) -> Proposals:
     """One change for each number of steps that a training takes, and for each schedule that counts them.
 
-    None where the script divides the batch instead.
+    There are none if the script divides the batch instead.
     """
     if program.fact(GlobalBatch).is_kept:
         return
@@ -281,7 +281,7 @@ def _entries(program: Program, report: Report) -> Proposals:
 def _divided(program: Program, node: ast.expr, site: Site, optional: bool) -> tuple[Edit, ...] | None:
     """The edits that divide a number of steps; None if it may be None, and there is no place to test that.
 
-    A conditional is divided in its branches if one of them is no number to divide.
+    A conditional is divided in its branches if one of them is not a number to divide.
     """
     size = f"{program.at(site).fact(Prerequisites).hvd}.size()"
     share = product(f"// {size}")
@@ -305,21 +305,21 @@ def _divided(program: Program, node: ast.expr, site: Site, optional: bool) -> tu
 
 
 def _at_least_one(size: str) -> Frame:
-    """A frame that divides a number which may be smaller than the number of ranks."""
+    """A frame that divides a number that may be smaller than the number of ranks."""
     return Frame("max(1, ", f" // {size})", product(f"// {size}").asks, Level.ATOM)
 
 
 def _is_of_loader(value: Value) -> bool:
-    """Return whether a number is the steps of an epoch that an object of a library counts."""
+    """Return whether a number is the length of an epoch that a library object counts."""
     if not isinstance(value, Member) or not isinstance(value.owner, Instance):
         return False
     return value.name == "steps_per_epoch" and not is_common(value.owner.cls)
 
 
 def _is_few(program: Program, node: ast.expr, site: Site) -> bool:
-    """Return whether steps are, or may be, so few that more ranks are usual: they would take none.
+    """Return whether steps are, or may be, so few that more ranks are common: these would take none.
 
-    The loader of a library may have one batch that is all of its data.
+    The loader of a library may have a single batch with all of its data.
     """
     values = program.names.site_values(node, site)
     if any(_is_of_loader(value) for value in values):

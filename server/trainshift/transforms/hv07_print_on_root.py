@@ -77,7 +77,7 @@ def _disable(program: Program, call: RootCall) -> tuple[Edit, ...]:
 
 
 def _bind(program: Program, call: RootCall) -> tuple[Edit, ...]:
-    """Evaluate the arguments in a statement of their own, print them under the guard."""
+    """Evaluate the arguments in a separate statement, and print them under the guard."""
     script, layout, site = program.script, program.fact(Layout), call.site
     start, syntax = layout.call_syntax(site)
     positional = [each for each in syntax.arguments if each.keyword is None and each.star != "**"]
@@ -101,6 +101,6 @@ def _bind(program: Program, call: RootCall) -> tuple[Edit, ...]:
 
 
 def _printed(program: Program) -> str:
-    """The name for printed values: one for all, as each is read at once."""
+    """The name for printed values: one for all, because each is read at once."""
     found = (printed(program.script, each) for each in program.script.statements)
     return program.script.fresh(PRINTED, {name for name, _ in found if name})

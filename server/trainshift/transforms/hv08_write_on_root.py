@@ -156,7 +156,7 @@ def _shared(program: Program) -> set[Span]:
 
 
 def _share(program: Program, call: RootCall) -> tuple[Edit, ...]:
-    """Have rank 0 send the path, for which the others wait, so that the saved file is complete."""
+    """Make rank 0 send the path, for which the others wait, so that the saved file is complete."""
     path = program.fact(Restored).path(call.site)
     assert path is not None
     sent = f"{program.at(call.site).fact(Prerequisites).hvd}.broadcast_object"
@@ -164,7 +164,7 @@ def _share(program: Program, call: RootCall) -> tuple[Edit, ...]:
 
 
 def _native_saves(program: Program) -> set[Span]:
-    """The statements that save a model whose optimizer is wrapped in Keras' own format."""
+    """The statements that save a model with a wrapped optimizer in Keras' own format."""
     return {
         program.script.statement_span(site.statement)
         for site in program.script.sites_named("save")
@@ -215,7 +215,7 @@ def _wait(program: Program, report: Report, read: Read) -> Change:
 
 
 def _reload(program: Program, call: RootCall) -> tuple[Edit, ...]:
-    """Load on rank 0 and broadcast, where the broadcast after the first step may be over."""
+    """Load on rank 0 and broadcast, if the broadcast after the first step may have happened already."""
     assert isinstance(call.site.node.func, ast.Attribute)
     if call.site.name == "restore" and program.fact(Restored).of_saver(call.site):
         return (*guard(program, call), *_restored(program, call))
@@ -268,7 +268,7 @@ def _known(program: Program, call: RootCall, role: Role) -> Entry:
 
 
 def _elsewhere(program: Program, call: RootCall) -> tuple[Edit, ...]:
-    """Have other ranks write to an object that keeps nothing, such as ``io.BytesIO()``."""
+    """Make other ranks write to an object that keeps nothing, such as ``io.BytesIO()``."""
     known = _known(program, call, Role.WRITER_OBJECT)
     path = argument(call.site.node, 0, known.text("path"))
     assert path is not None
@@ -277,7 +277,7 @@ def _elsewhere(program: Program, call: RootCall) -> tuple[Edit, ...]:
 
 
 def _quiet(program: Program, call: RootCall) -> tuple[Edit, ...]:
-    """Other ranks stay quiet by an argument, such as ``mode="disabled"``."""
+    """Silence other ranks with an argument, such as ``mode="disabled"``."""
     known = _known(program, call, Role.TRACKER)
     names, name, root = (
         program.at(call.site).fact(Prerequisites),
@@ -293,7 +293,7 @@ def _quiet(program: Program, call: RootCall) -> tuple[Edit, ...]:
 
 
 def _before(program: Program, call: RootCall) -> tuple[Edit, ...]:
-    """Other ranks stay quiet by a call in the line above, of the class whose method is called."""
+    """Silence other ranks with a call on the line above, of the class whose method is called."""
     known, names = _known(program, call, Role.TRACKER), program.at(call.site).fact(Prerequisites)
     receiver = program.script.text(call.site.node.func, call.site).rpartition(".")[0]
     line = f"{receiver}.{known.text('before')}({names.hvd}.rank() != 0)"
@@ -301,6 +301,6 @@ def _before(program: Program, call: RootCall) -> tuple[Edit, ...]:
 
 
 def _context(program: Program, call: RootCall) -> tuple[Edit, ...]:
-    """Have other ranks enter a null context."""
+    """Make other ranks enter a null context."""
     names = program.at(call.site).fact(Prerequisites)
     return conditional(program, call, f"{names.standard('contextlib')}.nullcontext()")

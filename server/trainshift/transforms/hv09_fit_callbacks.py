@@ -151,7 +151,7 @@ def _warms_up(program: Program, callbacks: Callbacks) -> bool:
 
 
 def _warm_up(program: Program, fit: Fit) -> str:
-    """The callback that warms the rate up; the momentum of today's Keras optimizers it cannot set."""
+    """The callback that warms up the rate; it cannot set the momentum of current Keras optimizers."""
     model, hvd = ast.unparse(fit.model), program.at(fit.site).fact(Prerequisites).hvd_keras
     rate, epochs = f"{model}.optimizer.learning_rate.numpy()", program.choices.warmup_epochs
     return f"{hvd}.callbacks.{WARM_UP}({rate}, warmup_epochs={epochs}, momentum_correction=False)"
@@ -178,7 +178,7 @@ def _doubts(program: Program, callbacks: Callbacks) -> tuple[str, ...]:
 
 
 def _decisions(program: Program, callbacks: Callbacks) -> tuple[str, ...]:
-    """The decisions about the callbacks and the data, each in a line."""
+    """The decisions about the callbacks and the data, one line each."""
     decisions = placed(callbacks, ", with metrics averaged over the ranks" if callbacks.reads_metrics else "")
     unknown = callbacks.named(Role.UNKNOWN)
     if unknown:
@@ -207,7 +207,7 @@ def _what_helps(program: Program, fit: Fit) -> str:
 
 
 def _of_warm_up(program: Program, callbacks: Callbacks) -> list[str]:
-    """The decisions about a warm-up that was chosen, for a fit that gets the broadcast too."""
+    """The decisions about a requested warm-up, for a fit that also gets the broadcast."""
     epochs = program.choices.warmup_epochs
     if not epochs or callbacks.has(BROADCAST) or program.fact(Horovod).is_elastic:
         return []

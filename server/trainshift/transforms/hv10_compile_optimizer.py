@@ -140,7 +140,7 @@ def _before_fit(program: Program, report: Report, fit: Fit, line: str, title: st
 
 
 def _can_follow(program: Program, site: Site, optimizer: Site) -> bool:
-    """Return whether the text before the optimizer may be moved, as no rule edits it."""
+    """Return whether the text before the optimizer may be moved, because no rule edits it."""
     assert isinstance(site.node.func, ast.Attribute)
     end = program.script.span(optimizer.node, optimizer).start
     return is_plain(site.node.func.value) and not any(
@@ -153,7 +153,7 @@ def _can_follow(program: Program, site: Site, optimizer: Site) -> bool:
 def _make(program: Program, report: Report, named: Named) -> Change | Withheld | None:
     """Create an optimizer given by name, or by default: before the statement, or in place.
 
-    None where it need not be wrapped nor scaled.
+    None if it needs neither a wrap nor scaling.
     """
     site, script, layout = named.compile.site, program.script, program.fact(Layout)
     target = script.statement_span(site.statement)
@@ -248,7 +248,9 @@ def _own_name(program: Program, compile: Compile) -> str:
 
 
 def _is_made_and_wrapped(program: Program, node: ast.expr) -> bool:
-    """Return whether the expression is a call of Horovod's wrap around the call that makes the optimizer."""
+    """Return whether the expression is a call of Horovod's wrap around the call that creates the
+    optimizer.
+    """
     return (
         isinstance(node, ast.Call)
         and program.fact(Horovod).is_call(program.script.site_of(node), "DistributedOptimizer")

@@ -146,14 +146,14 @@ def _optimizers(program: Program, made: Made) -> Iterator[_Part]:
 
 
 def _directory(program: Program, made: Made) -> _Part:
-    """The directory, which rank 0 alone uses."""
+    """The directory, which only rank 0 uses."""
     given = made.given("model_dir")
     kept = only_argument(program, given, made.site) if given is not None else ()
     return _Part(kept, decisions=(_DIRECTORY,) if kept else ())
 
 
 def _configuration(program: Program, made: Made) -> _Part:
-    """A configuration that pins the sessions, where the Estimator has none."""
+    """A configuration that pins the sessions, if the Estimator has none."""
     pinned = made.given("config") is not None or program.fact(Pinning).by_environment
     if pinned or hides_arguments(made.site.node):
         return _Part()

@@ -185,7 +185,7 @@ def _strided(program: Program, place: Place, hvd: str) -> tuple[Edit, ...]:
 
 
 def _shortened(program: Program, place: Place, fit: Site, hvd: str) -> tuple[Edit, ...]:
-    """The edits that set the number of steps in an epoch of each rank, beside the `fit`'s data."""
+    """The edits that set the number of steps in an epoch of each rank, next to the `fit`'s data."""
     layout, data = program.fact(Layout), program.script.text(place.at.node, place.statement)
     steps = f"len({data}) // {hvd}.size()"
     if fit.node.args[1:]:
@@ -194,7 +194,7 @@ def _shortened(program: Program, place: Place, fit: Site, hvd: str) -> tuple[Edi
 
 
 def _frame(program: Program, place: Place, hvd: str) -> Frame:
-    """The code around an expression that selects a rank's share; all shares have one length."""
+    """The code around an expression that selects a rank's share; all shares have the same length."""
     node, form, style = place.at.node, place.form, program.at(place.statement).fact(Style)
     if form is Form.COUNT:
         return product(f"// {hvd}.size()")
@@ -225,7 +225,7 @@ def _length(program: Program, place: Place) -> str:
 
 
 def _share(style: Style, data: str, hvd: str, length: str = "") -> str:
-    """A rank's share of an array: every element of its turn, equally many for each rank."""
+    """A rank's share of an array: every n-th element, equally many for each rank."""
     blank = " " if style.is_formatted else ""
     every = f"{hvd}.rank(){blank}::{blank}{hvd}.size()"
     return f"{data}[{every}][:{blank}{length or f'len({data})'} // {hvd}.size()]"

@@ -13,7 +13,7 @@ class Provenance(Protocol):
     """Names with `steps_back`: the sources of a value, one step back."""
 
     def steps_back(self, at: Occurrence) -> Step | None:
-        """The possible sources of an expression's value; None if it is created right there."""
+        """The possible sources of an expression's value; None if it is created in place."""
 
 
 def backward_slice(

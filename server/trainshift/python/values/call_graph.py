@@ -1,4 +1,4 @@
-"""The call graph, walked from a call to those that lead to it."""
+"""The call graph, followed from a call to the calls that lead to it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class CallGraph(Protocol):
 
 
 def calls_leading_to(names: CallGraph, *sites: Site) -> Iterator[Site]:
-    """Yield calls, then the calls of the functions around them, and so on outwards, each once."""
+    """Yield calls, then the calls of their enclosing functions, and so on outwards, each once."""
     return reachable(sites, lambda site: callers_around(names, site))
 
 
@@ -37,9 +37,9 @@ def called_from(names: CallGraph) -> Callable[[Scope], list[Site]]:
 def functions_leading_to(
     functions: Iterable[Scope | None], callers: Callable[[Scope], Iterable[Site]]
 ) -> Iterator[Scope]:
-    """Yield functions, then those that call them, and so on outwards, each once; None is the module.
+    """Yield functions, then their callers, and so on outwards, each once; None is the module.
 
-    `callers` gives the calls that run a function: `called_from` of names, or more than these.
+    `callers` returns the calls that run a function: `called_from` of names, or a superset.
     """
 
     def calling(function: Scope) -> list[Scope]:
@@ -50,7 +50,7 @@ def functions_leading_to(
 
 
 def statements_around(names: CallGraph, statement: Statement) -> set[Statement]:
-    """Return the statements around one, and around the calls of the functions that it is in."""
+    """Return the enclosing statements of a statement, and those of the calls of its enclosing functions."""
 
     def calling(each: Statement) -> list[Statement]:
         function = each.scope.function()
@@ -60,7 +60,7 @@ def statements_around(names: CallGraph, statement: Statement) -> set[Statement]:
 
 
 def functions_handed_to(script: LinkedScript, *names: str) -> dict[Scope, Site]:
-    """The functions among the arguments of calls with one of some names, with the first such call."""
+    """The functions passed as arguments to calls with one of some names, each with the first such call."""
     found: dict[Scope, Site] = {}
     for site in script.sites_named(*names):
         for given in arguments(site.node):

@@ -1,7 +1,7 @@
-"""Side effects: the effects of code beside its value, directly or through its callees.
+"""Side effects: the effects of code besides its value, directly or through its callees.
 
-What calls of libraries do is the client's to say; a function of the workspace does what its body does, and
-what the functions do that it calls.  One that changes only what it has made itself is pure.
+The client supplies the effects of library calls; a function of the workspace has the effects of its body and
+of its callees.  A function that mutates only objects that it has created is pure.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from trainshift.python.syntax.slotted_ast import kind_of
 class Effect(IntEnum):
     """The effect of code beside its value; the more serious, the higher.
 
-    FILES is something outside the program, such as a file, which one process may do for all; ACTS changes
-    what later code sees.  Code that has none of these is pure.
+    FILES is an effect outside the program, such as on a file, which one process may perform for all; ACTS
+    changes state that later code reads.  Code without these is pure.
     """
 
     UNKNOWN = 1
@@ -33,7 +33,7 @@ class Effect(IntEnum):
 class SideEffect:
     """One side effect: `what` is a verb phrase, and `node` (read in `scope`) has it.
 
-    `changed` is the object that a method changes.  `origin` is what a function that `node` runs does.
+    `changed` is the object that a method mutates.  `origin` is the effect in a function that `node` runs.
     """
 
     effect: Effect
@@ -58,9 +58,9 @@ _PASSING = frozenset({"zip", "enumerate", "reversed", "sorted", "iter", "list", 
 
 
 class EffectAnalysis:
-    """The side effects of calls, expressions and functions of one script, and of those that it is linked to.
+    """The side effects of calls, expressions and functions of one script, and of its linked scripts.
 
-    `of_site` says what a call does itself, and which functions of the workspace it may run.
+    `of_site` returns the own effect of a call, and the functions of the workspace that it may run.
     """
 
     def __init__(self, script: Script, of_site: Callable[[Site], OwnEffect]) -> None:
@@ -72,7 +72,7 @@ class EffectAnalysis:
         self._bindings: dict[Script, dict[Scope, list[tuple[ast.expr, Binding]]]] = {}
 
     def of_call(self, site: Site) -> SideEffect | None:
-        """The side effect of a call, its arguments left aside; None if it has none."""
+        """The side effect of a call, without its arguments; None if it has none."""
         own, functions = self._own(site)
         found = [own]
         for function in functions:
@@ -93,12 +93,12 @@ class EffectAnalysis:
     def of_expression(self, node: ast.expr) -> SideEffect | None:
         """The side effect of evaluating an expression of the script with a call in or around it.
 
-        Of several the most telling, and of those the first in the text.
+        Of several, the most serious; of equals, the first in the text.
         """
         return worst(self._in(node))
 
     def _in(self, expression: ast.expr) -> Iterator[SideEffect]:
-        """The side effects in an expression, in text order, the outer before the inner."""
+        """The side effects in an expression, in text order, outer ones before inner ones."""
         home = self._script.facts[0].module
         waiting: list[ast.AST] = [expression]
         while waiting:  # A long sum nests deeper than Python recurses.
@@ -211,13 +211,13 @@ def worst(effects: Iterable[SideEffect | None]) -> SideEffect | None:
 
 
 def shown(node: ast.expr) -> str:
-    """An expression as a message shows it."""
+    """An expression, as shown in messages."""
     text = one_line(ast.unparse(node))
     return text if len(text) <= 40 else "an object"
 
 
 def _own_bindings(name: str, scope: Scope) -> list[Binding]:
-    """Return how the function around `scope` binds `name`; none for a name from outside of it."""
+    """Return the bindings of `name` in the function around `scope`; none for a name from outside."""
     current: Scope | None = scope
     while current is not None:
         if name in current.declared_global or name in current.declared_nonlocal:

@@ -62,7 +62,7 @@ class Sort(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Object:
-    """An object, or all objects that are known by one place.
+    """An object, or all objects that share one place of creation.
 
     `where` is a node or a `Variable`; `of` is the container of a placeholder, or a called function's
     placeholder for the object; `earlier` stands for all objects of earlier iterations of a loop.
@@ -119,7 +119,7 @@ def repeated_in(cells: Cells) -> Bits:
 
 
 def key_of(place: ast.expr) -> Hashable:
-    """The constant index or key that an expression is, or ANY: an index from the end may be any."""
+    """The constant index or key of an expression, or ANY; an index from the end counts as ANY."""
     match place:
         case ast.Constant(int(value)) if value < 0:
             return ANY
@@ -132,7 +132,7 @@ def key_of(place: ast.expr) -> Hashable:
 class State:
     """The abstract state at a point: values of variables, contents of objects, duplicates, escaped objects.
 
-    `shared` are the objects that were put into a container while another one had them.
+    `shared` are the objects that were put into a container while another container held them.
     """
 
     variables: Mapping[Variable, Bits]
@@ -186,7 +186,7 @@ class Objects:
         return self._all[index]
 
     def intern(self, made: Object) -> Bits:
-        """The set of one object."""
+        """The set with one object."""
         index = self._index.get(made)
         if index is None:
             index = self._index[made] = len(self._all)
@@ -202,7 +202,7 @@ class Objects:
     def inside(self, index: int, key: Hashable) -> Bits:
         """The initial contents of a placeholder: by key, if keys are distinguished, or anywhere in it.
 
-        What is deeper in it is one object for all keys, and from a depth on for all depths.
+        Deeper contents are one object for all keys, and from a certain depth on, one for all depths.
         """
         found = self._inside.get((index, key))
         if found is None:
@@ -262,7 +262,7 @@ class Objects:
 
 
 class Heap:
-    """A state that is changed in place while one point is passed."""
+    """A state that is mutated while one point is processed."""
 
     def __init__(self, objects: Objects, state: State) -> None:
         self.objects = objects
@@ -284,7 +284,7 @@ class Heap:
         self.restore(self.state().joined(state))
 
     def spread(self, bits: Bits) -> Bits:
-        """A set of objects with all that `UNKNOWN` may be."""
+        """A set of objects, extended by everything that `UNKNOWN` may be."""
         return bits | self.objects.outer | self.escaped if bits & UNKNOWN else bits
 
     def held(self, bits: Bits, key: Hashable = ANY) -> Bits:
@@ -349,7 +349,7 @@ class Heap:
     def common(self, one: Bits, other: Bits) -> Bits:
         """The intersection of two sets of objects, including objects of the one that began inside the other.
 
-        A container that gets both, one after the other, leads to these on two ways.
+        A container that gets both leads to these by two paths.
         """
         one, other = self.spread(one), self.spread(other)
         found = one & other
@@ -386,7 +386,7 @@ class Heap:
         return found
 
     def share(self, value: Bits, heap: Mapping[int, Cells] | None = None) -> None:
-        """Record which of some objects, that are put into a container, another one contains already."""
+        """Record which objects that are put into a container are also in another one."""
         for index in bits_of(value & ~self.shared & self.objects.outer):
             self.shared |= 1 << index if self.objects[index].of is not None else 0
         for cells in (self.heap if heap is None else heap).values() if value & ~self.shared else ():
@@ -440,7 +440,7 @@ class Heap:
         self.double(made, self.doubled(source))
 
     def mix(self, bits: Bits) -> None:
-        """Forget which element of a container is where."""
+        """Forget the places of elements in a container."""
         for index in bits_of(bits & ~UNKNOWN):
             cells = self.heap.get(index, NO_CELLS)
             mixed = elements_of(cells)

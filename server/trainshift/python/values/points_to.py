@@ -1,13 +1,13 @@
 """Points-to analysis: the possible objects of names, elements and attributes at each point.
 
-An object is known by the place that makes it.  In a loop the object of the last turn is told from those of
-earlier turns, so that a change of the one is a change of no other.  What a function gets from outside
-(parameters, variables around it, what is inside of these) is a placeholder, which each call replaces with
-what it gives.  Each function is analysed once, and again when what a function leaves behind that it calls
-has grown, until nothing grows.
+An object is identified by its place of creation.  In a loop, the object of the last iteration is
+distinguished from those of earlier ones, so that a mutation of one does not affect the others.  Objects from
+outside a function (parameters, outer variables, and their contents) are placeholders, which each call
+replaces by its own objects.  Each function is analysed once, and again when the summary of a callee grows,
+until nothing grows.
 
-`UNKNOWN` is the top element: any object from outside, or that unknown code has got hold of.  A set of objects
-is an integer, one bit an object.  Numbers, strings and the like are no objects.
+`UNKNOWN` is the top element: any object from outside, or that unknown code may hold.  A set of objects is an
+integer with one bit per object.  Numbers, strings and similar values are not objects.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class PointsTo:
         return self._flows[function]
 
     def summary(self, function: FunctionNode) -> Summary:
-        """The summary of a function's calls; empty so far if it is still being analysed."""
+        """The summary of a function's calls; still empty while it is being analysed."""
         if function not in self._summaries:
             if function not in self.scopes:
                 self._enter(function, None)
@@ -210,7 +210,7 @@ class FunctionPoints(Analysis[State]):
         self._solution: Solution[State] | None = None
 
     def solve(self) -> None:
-        """Work out the states of all points."""
+        """Compute the states of all points."""
         self.at_raised = self.whole.catches
         self._solution = solve(self.cfg, self)
 
@@ -258,14 +258,12 @@ class FunctionPoints(Analysis[State]):
         return Transfer(self, state, None).value(node)
 
     def within_value(self, state: State, node: ast.expr) -> Bits:
-        """The possible values of an expression and their contents, including objects that the expression
-        creates.
-        """
+        """The possible values of an expression and their contents, including objects that it creates."""
         turn = Transfer(self, state, None)
         return turn.heap.closure(turn.value(node))
 
     def spread(self, state: State, bits: Bits) -> Bits:
-        """A set of objects with all that `UNKNOWN` may be."""
+        """A set of objects, extended by everything that `UNKNOWN` may be."""
         return self._heap(state).spread(bits)
 
     def may_be_one(self, state: State, one: Bits, other: Bits) -> bool:
@@ -282,7 +280,7 @@ class FunctionPoints(Analysis[State]):
         return self._heap(state).held(bits, key)
 
     def held_twice(self, state: State, bits: Bits) -> Bits:
-        """The objects reachable from one of some by two paths."""
+        """The objects reachable by two paths from one of some objects."""
         return self._heap(state).reached_twice(bits)
 
     def _heap(self, state: State) -> Heap:

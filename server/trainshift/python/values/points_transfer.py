@@ -44,7 +44,7 @@ class Gives:
     """The result of calling a function whose code is not available.
 
     `same`: its value may be one of these; `part`: it may be in one of these; `holding`: it is a new container
-    of these; `elements`: it is a new container of what is in these.  `changed`: these may be changed.
+    of these; `elements`: it is a new container of their elements.  `changed`: these may be mutated.
     """
 
     same: tuple[ast.expr, ...] = ()
@@ -67,13 +67,13 @@ class Operation:
 
 
 class Policy(Protocol):
-    """The client's knowledge beside the language: functions of the file, libraries, kinds of values."""
+    """The client's facts about functions of the file, libraries, and kinds of values."""
 
     def function(self, name: str) -> FunctionNode | None:
         """The function behind a name of the module."""
 
     def is_object(self, node: ast.expr, function: FunctionNode) -> bool:
-        """Return whether the value of an expression in a function may be something that can be changed."""
+        """Return whether the value of an expression in a function may be a mutable object."""
 
     def is_view(self, node: ast.Subscript | ast.Attribute, function: FunctionNode) -> bool:
         """Return whether a subscript or attribute may be a view, sharing memory with its base."""
@@ -109,7 +109,7 @@ class Summary:
 
 @dataclass(slots=True)
 class FunctionScope:
-    """A function, and which names are its own."""
+    """A function, and the names that are its own."""
 
     node: FunctionNode
     parent: FunctionScope | None
@@ -117,7 +117,7 @@ class FunctionScope:
     declared_global: frozenset[str]
     free: frozenset[str]
     definitions: Mapping[str, FunctionNode]
-    """The functions inside whose names mean nothing else."""
+    """The inner functions whose names are bound only once."""
     is_lazy: bool
 
     def variable(self, name: str) -> Variable:
@@ -130,7 +130,7 @@ class FunctionScope:
         return (scope.node if scope is not None else None), name
 
     def around(self) -> Iterator[FunctionScope]:
-        """The function, then those around it."""
+        """The function, then the functions around it."""
         scope: FunctionScope | None = self
         while scope is not None:
             yield scope
@@ -172,7 +172,7 @@ class Flow(Protocol):
 
 
 def body_of(function: FunctionNode) -> list[ast.stmt]:
-    """The statements of a function as it is written."""
+    """The statements of a function, unchanged."""
     if isinstance(function, ast.Lambda):
         return [ast.copy_location(ast.Return(function.body), function.body)]
     return function.body
@@ -229,7 +229,7 @@ class Transfer:
             noted[bits] = noted.get(bits, 0) | value
 
     def store(self, bits: Bits, key: Hashable, value: Bits, node: ast.AST, *, weak: bool = False) -> None:
-        """Put objects into others, which is a change of these."""
+        """Put objects into others, which mutates these."""
         self.change(bits, node)
         self.note_store(bits, value)
         self.heap.store(bits, key, value, weak=weak)
@@ -399,7 +399,7 @@ class Transfer:
                 self.store(self.value(base), Attribute(name), value, node)
 
     def _views(self, bits: Bits, node: ast.expr) -> Bits:
-        """The objects that share memory with their elements, among the possible values of an expression."""
+        """The possible values of an expression that share memory with their elements."""
         return bits if bits and self.policy.has_views(node, self.scope.node) else 0
 
     # The iterables of loops.
@@ -507,7 +507,7 @@ class Transfer:
     def perhaps(self, node: ast.expr) -> Bits:
         """The objects that an expression may be, which may not be evaluated.
 
-        What it makes is told from what it made before, whether or not it is evaluated now.
+        Its new objects are distinguished from its earlier ones, whether or not it is evaluated now.
         """
         if node not in self.flow.parts:
             self.flow.parts[node] = [each for each in ast.walk(node) if isinstance(each, ast.expr)]
@@ -535,7 +535,7 @@ class Transfer:
         return made
 
     def _operation(self, node: ast.BinOp, op: ast.operator, left: Bits, right: Bits) -> Bits:
-        """A new object that has the elements of both, if it has any: lists are joined and repeated by it."""
+        """A new object with the elements of both, if it has any: lists are joined and repeated this way."""
         if not (left or right):
             return 0
         if not self.policy.operation(node, self.scope.node).joins:
@@ -689,7 +689,7 @@ class Transfer:
             self.heap.heap[index] = united(cells, dict.fromkeys((*keys, REST), views))
 
     def _showing(self, node: ast.Call, source: Bits) -> Bits:
-        """An iterator or a view, which yields the contents that its source has when it is iterated."""
+        """An iterator or a view, which yields the contents that its source has at the time of iteration."""
         made = self.heap.make(node)
         self.heap.heap[made.bit_length() - 1] = {SHOWN: source}
         self.heap.double(made, self.heap.doubled(source))
@@ -875,7 +875,8 @@ class Transfer:
     def _met(self, cells: Cells, replaced: _Replaced) -> Bits:
         """The objects that a container holds twice because a call passes one object for two placeholders.
 
-        What was at two places of one container before is one thing only if that held it twice.
+        Objects at two places of one container are the same only if that container already held an object
+        twice.
         """
         parts: dict[Hashable, Bits] = {}
         again = seen = 0
@@ -914,7 +915,7 @@ class Transfer:
             self.heap.heap[index] = united(cells, {Attribute(variable[1]): bits})
 
     def keepers(self, variable: Variable) -> list[int]:
-        """The functions that keep a variable of one that has ended."""
+        """The functions that keep a variable of an enclosing function that has ended."""
         if variable[0] is None:
             return []
         return [
@@ -947,7 +948,7 @@ class _Replaced:
         self._first = dict(turn.heap.variables)
 
     def forget(self) -> None:
-        """Compute placeholders again, since the heap has grown."""
+        """Compute placeholders again, because the heap has grown."""
         self._known = {}
 
     def of(self, bits: Bits) -> Bits:
@@ -989,7 +990,7 @@ class _Replaced:
 
 
 def moves_in(statements: Sequence[ast.stmt]) -> set[int]:
-    """The stores that move elements: each puts one where another one was just taken from."""
+    """The stores that move elements: each stores an element that was just taken out of another place."""
     found: set[int] = set()
     for node in statements:
         match node:
@@ -1044,7 +1045,7 @@ def _same(one: ast.expr, other: ast.expr) -> bool:
 
 
 def _is_taken_from(targets: list[ast.expr], value: ast.expr) -> bool:
-    """Return whether a value comes out of the container that it is put into, so that it is not there
+    """Return whether a value was taken from the container that it is put into, so that it is not there
     twice.
     """
     match targets, value:
@@ -1054,7 +1055,7 @@ def _is_taken_from(targets: list[ast.expr], value: ast.expr) -> bool:
 
 
 def is_single(node: ast.expr) -> bool:
-    """Return True for a sequence that has one element at most."""
+    """Return whether a sequence has at most one element."""
     match node:
         case ast.Constant(str(value)):
             return len(value) < 2

@@ -1,7 +1,7 @@
 """Aliases: the imports of TensorFlow in a script, and the other names of the module and its members.
 
-An alias is a name, an attribute or an item that something else than an import binds to TensorFlow or
-to a member of it.  `Aliases.inlined` takes one out of the script again, where every use of it is seen.
+An alias is a name, an attribute or an item that is bound to TensorFlow or one of its members other than by an
+import.  `Aliases.inlined` removes one from the script, if every use of it is known.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ _DISPLAYS = (ast.List, ast.Tuple, ast.Set, ast.Dict)
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Alias:
-    """A binding, other than an import, that may stand for TensorFlow or for members of it.
+    """A binding, other than an import, to TensorFlow or to members of it.
 
-    `names` are the full names that `value` may be.  Where it is `dynamic` the script computes a name at
-    run time, and `names` are what it lies below (empty if it may be any module at all).  `held` tells
-    that a container written out holds the member; `passed` that it came in as a parameter.
+    `names` are the possible full names of `value`.  If it is `dynamic`, the script computes a name at run
+    time, and `names` are its possible parents (empty if it may be any module).  With `held`, a literal
+    container holds the member; with `passed`, it is a parameter's argument.
     """
 
     binding: Binding
@@ -94,7 +94,7 @@ class Aliases:
 
     @cached_property
     def scopes(self) -> list[Scope]:
-        """Every scope, those of comprehensions included."""
+        """Every scope, including those of comprehensions."""
         return [
             scope
             for facts in self._script.facts
@@ -130,7 +130,7 @@ class Aliases:
 
     @cached_property
     def _carriers(self) -> set[str]:
-        """Every name that may lead to TensorFlow, by spelling: only these are worth resolving."""
+        """Every name that may lead to TensorFlow, judged by spelling: only these need to be resolved."""
         found = {
             imported_name(binding)
             for binding in self._script.imports
@@ -167,7 +167,7 @@ class Aliases:
         return [facts.once(spelling_of) for facts in self._script.facts]
 
     def _candidates(self) -> Iterator[Binding]:
-        """The bindings that may be aliases, by spelling: of names first, then of attributes and items."""
+        """The possible aliases, judged by spelling: first names, then attributes and items."""
         carriers = self._carriers
         for part in ("named", "held"):
             for reading in self._read:
@@ -273,8 +273,8 @@ class Aliases:
     def _computed(
         self, node: ast.expr, scope: Scope, statement: Statement | None
     ) -> tuple[frozenset[str], bool] | None:
-        """The modules behind ``import_module(...)``, ``getattr(...)`` and the like, and whether there may be
-        others.
+        """The modules behind ``import_module(...)``, ``getattr(...)`` and similar calls, and whether
+        there may be others.
         """
         if isinstance(node, ast.Call):
             if last_name(node.func) not in COMPUTING:
@@ -323,7 +323,7 @@ class Aliases:
         return (frozenset(f"{each}.{text}" for each in names), False) if whole else (names, True)
 
     def _text(self, node: ast.expr, scope: Scope, statement: Statement | None) -> tuple[str, bool]:
-        """The known beginning of a string, and whether it is all of it."""
+        """The known beginning of a string, and whether it is complete."""
         if isinstance(node, ast.Constant):
             return (node.value, True) if isinstance(node.value, str) else ("", False)
         if isinstance(node, ast.JoinedStr):
@@ -369,7 +369,7 @@ class Aliases:
         return Target(name, Span(start, start + len(name)))
 
     def shown(self, alias: Alias) -> str:
-        """The value of an alias, in the script's words if it is written out."""
+        """The value of an alias, in the script's words if it is literal."""
         if dotted(alias.value) and alias.binding.kind in ("value", "parameter"):
             return self._script.text(alias.value, alias.binding.statement or alias.binding.scope)
         return min(alias.names, default="a module")
@@ -443,8 +443,8 @@ class Aliases:
         return not self._is_exported(name) and name not in self._readings.quoted_words
 
     def _is_replaced(self, member: ast.expr) -> bool:
-        """Return whether the script sets an attribute of this name on any object, so that earlier reads may
-        differ.
+        """Return whether the script sets an attribute of this name on any object, so that earlier reads
+        may differ.
         """
         return next(self._script.attribute_bindings(last_name(member)), None) is not None
 

@@ -1,9 +1,8 @@
 """Creations: the datasets, optimizers and checkpoints that a script creates, and their holders.
 
-A creation is a call that makes an object anew.  A method chain is one creation
-(``Dataset.range(9).batch(2)``); a call on, or around, an object that exists already derives from it and
-is none (``ds.batch(2)``, ``LossScaleOptimizer(opt)``), nor is the call of a function of the script, whose
-creation stands inside it.
+A creation is a call that makes a new object.  A method chain is one creation (``Dataset.range(9).batch(2)``);
+a call on, or around, an existing object is not one (``ds.batch(2)``, ``LossScaleOptimizer(opt)``), and
+neither is the call of a function of the script, which contains the creation.
 """
 
 from __future__ import annotations
@@ -53,7 +52,7 @@ from trainshift.restrictions.facts.holders import Condition, Held, conditions, h
 class MadeKind(Enum):
     """The kind of an object, as far as the restrictions on creations need it.
 
-    OTHER is an object that is known to be none of the first four, UNSEEN one that may be anything.
+    OTHER is an object of none of the first four kinds, UNSEEN is an unknown one.
     """
 
     DATASET = "dataset"
@@ -76,10 +75,10 @@ _UNSEEN: Kinds = frozenset({MadeKind.UNSEEN})
 class Creation:
     """A call that makes a dataset, an optimizer, a checkpoint or a checkpoint manager.
 
-    `whole` is the call with the methods chained to it; `path` holds what is around it, from the statement
-    itself inwards.  `certain` is false where the call may make something else.
-    `holder` is the (dotted) name that holds the object: of a name, an annotated name or an attribute.
-    `call` is the call that the creation is an argument or the receiver of.
+    `whole` is the call with the methods chained to it; `path` are the enclosing nodes, from the statement
+    inwards.  `certain` is false if the call may create another kind of object. `holder` is the (dotted) name
+    that holds the object: of a name, an annotated name or an attribute. `call` is the call that the creation
+    is an argument or the receiver of.
     """
 
     site: Site
@@ -167,7 +166,7 @@ class Creations:
         return [creation for creation in self.all if creation.kind in kinds]
 
     def shown(self, creation: Creation) -> str:
-        """The call in short, on one line, for a message."""
+        """The call in short form, on one line, for a message."""
         called = creation.site.node.func
         return (dotted(called) or one_line(self._script.text(called, creation.site))) + "(...)"
 
@@ -286,7 +285,7 @@ class Creations:
     # Creations
 
     def _may_make(self, site: Site) -> bool:
-        """Return whether a call may create an object, by the name of its function alone."""
+        """Return whether a call may create an object, judged only by the name of its function."""
         called = site.node.func
         if not isinstance(called, ast.Attribute):
             return isinstance(called, ast.Name) or self._script.may_be_callable(called)
@@ -316,7 +315,7 @@ class Creations:
         return kind, certain
 
     def _loads_all(self, node: ast.Call, scope: Scope, statement: Statement | None) -> bool:
-        """Return whether a call returns a dictionary with a dataset for each split, since it names none."""
+        """Return whether a call returns a dictionary with a dataset for each split, because it names none."""
         if last_name(node.func) not in _OF_SPLITS or hides_arguments(node):
             return False
         if argument(node, _OF_SPLITS[last_name(node.func)], "split") is not None:
@@ -383,8 +382,8 @@ class Creations:
         )
 
     def _is_horovods(self, call: ast.Call, site: Site) -> bool:
-        """Return whether a call is Horovod's wrapper, the only reference of the script to the optimizer in
-        it.
+        """Return whether a call is Horovod's wrapper with the script's only reference to the inner
+        optimizer.
         """
         return is_wrap(self._script.names.full_names(call.func, site.scope, site.statement))
 
@@ -414,7 +413,7 @@ def _is_added_optimizer(name: str) -> bool:
 
 
 def _is_private_optimizer(name: str) -> bool:
-    """Return whether a class that is imported from within TensorFlow is the base of its optimizers."""
+    """Return whether a class imported from TensorFlow's private modules is the base of its optimizers."""
     return name.startswith("tensorflow.python.") and name.endswith((".OptimizerV2", "optimizer.Optimizer"))
 
 
@@ -460,7 +459,7 @@ def _probable(name: str) -> MadeKind | None:
 
 
 def _held_by(node: ast.expr) -> list[ast.expr]:
-    """The elements of a container that is written out."""
+    """The elements of a literal container."""
     if isinstance(node, ast.Dict):
         return node.values
     return node.elts if isinstance(node, ast.List | ast.Tuple) else []

@@ -1,4 +1,4 @@
-"""Factors: the literal products and quotients of numbers with the number of ranks."""
+"""Factors: literal products and quotients of numbers with the number of ranks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _DEEPEST = 10
 
 
 def without_factor(program: Program, at: Occurrence, depth: int = 0) -> Edit | None:
-    """The edit that removes the factor `size()` from a number; None if it is not written out."""
+    """The edit that removes the factor `size()` from a number; None if the factor is not literal."""
     node = at.node
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
         whole, left = program.script.span(node, at.scope), program.script.span(node.left, at.scope)
@@ -51,7 +51,7 @@ def multiplied(program: Program, at: Occurrence, factor: str) -> tuple[Edit, ...
 
 
 def divided(program: Program, at: Occurrence, divisor: str) -> tuple[Edit, ...]:
-    """The edits that divide a count by a number, and leave 1 of it at least."""
+    """The edits that divide a count by a number, with a result of at least 1."""
     return _around(program, at, "max(1, ", f" // {divisor})")
 
 

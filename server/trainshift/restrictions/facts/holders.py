@@ -20,7 +20,7 @@ from trainshift.python.syntax.slotted_ast import kind_of
 
 
 class Held(Enum):
-    """The first holder of a created object: a name, an argument, a container or the like."""
+    """The first holder of a created object: a name, an argument, a container or a similar place."""
 
     NAME = "assigned to a name"
     UNPACKED = "unpacked into names"
@@ -45,7 +45,7 @@ class Held(Enum):
 class Condition:
     """A condition around a creation: `word` names it; it is a compound `statement`, or an expression.
 
-    `decides` is false for what has the form of a condition but always lets the code run once.
+    `decides` is false for a condition in form only, which always lets the code run once.
     """
 
     word: str

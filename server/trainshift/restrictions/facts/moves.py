@@ -1,4 +1,4 @@
-"""Moves: whole statements of a block, put somewhere else in it or out of a branch of it."""
+"""Moves: move whole statements of a block to another place in it, or out of a branch."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def moved(
     *,
     behind: bool = False,
 ) -> Change | None:
-    """The change that moves statements above another one of their block, or `behind` it, in their order.
+    """The change that moves statements above another one of their block, or `behind` it, in order.
 
     None if that would change the meaning of a name, or if another statement shares their lines.
     """
@@ -66,7 +66,7 @@ def abreast(program: Program, one: Statement, other: Statement) -> tuple[Stateme
 
 
 def needed(program: Program, statement: Statement, since: Statement) -> list[Statement]:
-    """A statement and those of its block, from another one on, that bind the names which they read."""
+    """A statement and the statements of its block, from another one on, that bind names which they read."""
     found, names = [statement], _read(statement)
     block, index = program.script.siblings(statement)
     for each in reversed(block[program.script.siblings(since)[1] : index]):
@@ -123,7 +123,7 @@ def inserted(
 
 
 def lines_of(program: Program, statement: Statement) -> Span | None:
-    """The whole lines of a statement; None if another one shares them."""
+    """The whole lines of a statement; None if another statement shares them."""
     source, span = program.script.source, program.script.statement_span(statement)
     start, end = source.line_start(span.start), source.next_line(span.end)
     before, after = source.text[start : span.start].strip(), source.text[span.end : end].strip()

@@ -1,4 +1,4 @@
-"""The question of TF05 and TF10: whether each object is created by one assignment and has one name."""
+"""The check of TF05 and TF10: that each object is created by one assignment and has one name."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ class _Rule:
     # A variable for a creation
 
     def _fresh_names(self, creations: list[Creation]) -> dict[Creation, str]:
-        """A fresh name for each creation that a variable can be introduced for."""
+        """A fresh name for each creation for which a variable can be introduced."""
         found: dict[Creation, str] = {}
         for creation in creations:
             if _can_be_named(creation):
@@ -206,7 +206,7 @@ class _Rule:
     # Aliases
 
     def aliased(self) -> Iterator[Finding]:
-        """The second names, attributes and containers that objects with a name are bound to."""
+        """The second names, attributes and containers to which named objects are bound."""
         seen: set[ast.AST] = set()
         for each in (each for facts in self.program.script.facts for each in facts.once(kept_names)):
             binding = each.binding
@@ -410,8 +410,8 @@ def _under(creation: Creation, root: ast.expr) -> bool:
 
 
 def _acts_before(creation: Creation) -> bool:
-    """Return whether something that may act is evaluated before the creation in its statement, or decides on
-    it.
+    """Return whether code with possible effects is evaluated before the creation in its statement, or
+    decides on it.
     """
     child: ast.AST = creation.whole
     for parent in reversed(creation.path):

@@ -15,7 +15,7 @@ from trainshift.python.syntax.chunk_syntax import ChunkSyntax, Scope, Site, Stat
 
 
 def horovod_name(program: Program, place: Occurrence | Site | Statement, *modules: str) -> str:
-    """The name in a place's file of the first of some Horovod modules that it imports; empty if none."""
+    """The name, in a place's file, of the first Horovod module of some that it imports; empty if none."""
     horovod = program.at(place.scope).fact(Horovod)
     imported = (horovod.imported_as(module) for module in modules or (TENSORFLOW, KERAS))
     return next((found[0] for found in imported if found is not None), "")
@@ -39,5 +39,5 @@ def appended(report: Report, title: str, at: Occurrence, text: str) -> Change:
 
 
 def text_of(program: Program, node: ast.AST, within: ChunkSyntax | Scope | Statement | Site) -> str:
-    """The text of an expression on one line, as messages show it."""
+    """The text of an expression on one line, as shown in messages."""
     return one_line(program.script.text(node, within))

@@ -12,7 +12,7 @@ from trainshift.python.syntax.chunk_syntax import Binding, ChunkSyntax, alternat
 
 @dataclass(frozen=True, slots=True)
 class KeptName:
-    """The (dotted) names that a binding keeps: as a second name, `target`, or `how` else."""
+    """The (dotted) names that a binding keeps: as a second name, `target`, or else `how`."""
 
     binding: Binding
     names: list[ast.expr]
@@ -53,7 +53,7 @@ def _kept(binding: Binding, target: ast.AST | None) -> KeptName | None:
 
 
 def _part(binding: Binding) -> ast.expr | None:
-    """The expression that a binding takes out of a tuple that is written out."""
+    """The expression that a binding takes from a literal tuple."""
     if binding.kind == "element":
         value = binding.value
         return value if not binding.path and isinstance(value, ast.List | ast.Tuple | ast.Set) else None
@@ -65,7 +65,7 @@ def _elements(node: ast.List | ast.Tuple | ast.Set | ast.Dict) -> list[ast.expr]
 
 
 def _other_name(value: ast.expr, target: ast.Name) -> ast.expr | None:
-    """The name, other than that of `target`, which it is bound to; one of several for ``a if c else b``."""
+    """The name, other than that of `target`, to which it is bound; one of several for ``a if c else b``."""
     if isinstance(value, ast.IfExp | ast.BoolOp):
         parts = alternatives(value)
         if all(dotted(part) or isinstance(part, ast.Constant) for part in parts):
@@ -75,7 +75,7 @@ def _other_name(value: ast.expr, target: ast.Name) -> ast.expr | None:
 
 
 def _adds(target: ast.AST | None) -> bool:
-    """Return whether an item comes into its container by assignment or by a method that adds one."""
+    """Return whether an item is put into its container by assignment or by a method that adds one."""
     if not isinstance(target, ast.Call):
         return True
     return isinstance(target.func, ast.Attribute) and target.func.attr in ADDING

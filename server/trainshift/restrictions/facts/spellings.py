@@ -16,9 +16,9 @@ _LEADING_ON = (ast.Call, ast.Attribute, ast.Subscript, ast.NamedExpr, ast.Starre
 class Spelling:
     """The sources of values in a chunk, by spelling alone.
 
-    `named` and `held` pair what binds names, or attributes and items, with the words that its value may come
-    from; None where that may be computed.  `defaults` are parameters.  `following` pairs names with the
-    words that they may get their value from; `parameters` are those of each function by what it is called.
+    `named` and `held` pair the bindings of names, or of attributes and items, with the words that may give
+    their values; None if these may be computed.  `defaults` are parameters.  `following` pairs names with the
+    words that may give their values; `parameters` are those of each function by name.
     """
 
     named: list[tuple[Binding, tuple[str, ...] | None]]
@@ -70,7 +70,7 @@ def _may_compute(leaf: ast.expr) -> bool:
 
 
 def words_of(*nodes: ast.expr) -> set[str]:
-    """The names and attributes that expressions may be the value of, or may get their value from."""
+    """The names and attributes that may be, or give, the value of expressions."""
     found: set[str] = set()
     waiting = [*nodes]
     while waiting:
@@ -93,7 +93,7 @@ def leaves(node: ast.expr) -> list[ast.expr]:
 
 
 def parts(node: ast.expr) -> list[ast.expr]:
-    """The elements of a container that is written out."""
+    """The elements of a literal container."""
     if isinstance(node, ast.Dict):
         return node.values
     return node.elts if isinstance(node, (ast.List, ast.Tuple, ast.Set)) else []

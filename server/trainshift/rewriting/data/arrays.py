@@ -36,8 +36,8 @@ _CUTTING = (ast.Attribute, ast.BinOp, ast.Constant, ast.Name, ast.Slice, ast.Tup
 class Array:
     """An argument to divide that is an array, or a container of arrays created elsewhere.
 
-    `length` is an expression whose length is that of the array, and can be read again; `holds` tells that it
-    is a list or a dictionary of arrays.
+    `length` is an expression with the array's length, which can be evaluated again; with `holds`, the
+    argument is a list or a dictionary of arrays.
     """
 
     at: Occurrence
@@ -58,7 +58,7 @@ class Arrays:
 
 
 def read_arrays(program: Program, fit: Fit) -> Arrays | None:
-    """The arrays of a `fit`, which all have one length; None if they may not be arrays."""
+    """The arrays of a `fit`, which all have the same length; None if they may not be arrays."""
     given = [each for name in _GIVEN if (each := fit.given(name)) is not None]
     return read_given(program, fit.site, given, fit.certain and fit.given("y") is not None)
 
@@ -100,7 +100,7 @@ def read_given(program: Program, site: Site, given: list[ast.expr], certain: boo
 
 
 def _parts(program: Program, node: ast.expr, site: Site) -> Iterator[tuple[ast.expr, type[ast.expr] | None]]:
-    """Yield the arrays of an argument that is a display; otherwise the name of their container."""
+    """Yield the arrays of a literal argument; otherwise the name of their container."""
     if isinstance(node, ast.List | ast.Tuple) and not _is_of_numbers(node):
         for each in node.elts:
             yield from _parts(program, each, site)
@@ -162,7 +162,7 @@ def is_array(
 ) -> bool:
     """Return whether an expression certainly comes from a library, which returns arrays and tensors.
 
-    With `no_dataset` it has to be one that gives nothing else.
+    With `no_dataset`, the library must return nothing else.
     """
     if id(at.node) in seen or len(seen) > 60:
         return True

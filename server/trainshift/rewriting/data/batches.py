@@ -1,7 +1,7 @@
 """Batches: the data that a loop takes in each iteration without iterating over them.
 
-Where each turn draws its batch at random, or asks for the next of an endless row, each rank draws batches of
-its own, so only the number of turns is divided.
+If each iteration draws its batch at random, or takes the next of an endless sequence, each rank draws batches
+of its own, so only the number of iterations is divided.
 """
 
 from __future__ import annotations
@@ -64,9 +64,9 @@ def run_in(program: Program, loop: Statement) -> list[Statement]:
 
 
 def asked_of(program: Program, loop: Statement, idle: set[Statement]) -> list[Occurrence]:
-    """The dataset that each iteration of a loop calls `next` on in one place, or one of several.
+    """The dataset on which each iteration of a loop calls `next` in one place, or one of several.
 
-    The loops of `idle` are part of a turn: those of a critic, or of a gradient that is added up.
+    The loops of `idle` are part of an iteration: those of a critic, or of gradient accumulation.
     """
     inside = set(loop.walk())
     asked = [site for site in program.script.sites_named(*_NEXT) if site.statement in inside]
@@ -79,9 +79,7 @@ def asked_of(program: Program, loop: Statement, idle: set[Statement]) -> list[Oc
 
 
 def takes_batches(program: Program, loop: Statement) -> bool:
-    """Return whether each iteration of a loop takes different data from the one before, as far as is
-    known.
-    """
+    """Return whether each iteration of a loop takes different data from the previous one, as far as known."""
     turns = program.fact(Turns)
     if isinstance(loop.node, ast.For | ast.AsyncFor):
         at = Occurrence(loop.node.iter, loop.scope, loop)
@@ -118,8 +116,8 @@ def _hands_out(program: Program, site: Site) -> bool:
 
 
 def _comes_later(program: Program, draw: Site) -> bool:
-    """Return whether an order is drawn only where a counter that begins with 0 has grown: when an epoch is
-    over.
+    """Return whether an order is drawn only if a counter that begins with 0 has grown, at the end of an
+    epoch.
     """
     for below, above in pairwise(draw.statement.path()):
         if isinstance(above.node, ast.If) and below.branch == "body" and _has_grown(program, above):
@@ -172,7 +170,7 @@ def _iterated(program: Program, site: Site) -> list[Occurrence]:
 
 
 def _is_endless_draw(program: Program, at: Occurrence) -> bool:
-    """Return whether a dataset never ends, and each rank has it in an order of its own."""
+    """Return whether a dataset never ends, and each rank reads it in its own order."""
     pipelines, known = program.fact(Pipelines), program.fact(Knowledge)
     root = pipelines.read(at)
     nodes = list(pipelines.upstream(root))

@@ -1,5 +1,5 @@
-"""Counters: the variables that count steps, and the tests on them that end a training or save (C25 of spec.md
-8).
+"""Counters: the variables that count steps, and the tests on them that end a training or save (C25 of
+spec.md 8).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _DRAWING = ("bar", "errorbar", "fill_between", "loglog", "plot", "scatter", "sem
 class Limit:
     """A number of steps in the test of a statement, at which a training ends or its rate is set.
 
-    With `every` it is that of steps from one save, or one rate, to the next.
+    With `every`, it is the number of steps between two saves, or two rates.
     """
 
     statement: Statement
@@ -57,7 +57,7 @@ class Limit:
 class Entries:
     """A place that relies on the length of a list which gets one entry in each step of a rank's share.
 
-    `count` is that number where it must be the length of the list: ``plt.plot(range(100), losses)``.
+    `count` is that number if it must be the length of the list: ``plt.plot(range(100), losses)``.
     """
 
     statement: Statement
@@ -66,7 +66,7 @@ class Entries:
 
 
 class Counters:
-    """The counters of one program that count the steps which each rank takes its share of."""
+    """The counters of one program that count the steps of which each rank takes its share."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
@@ -78,7 +78,7 @@ class Counters:
 
     @cached_property
     def limits(self) -> list[Limit]:
-        """The numbers of steps that do not agree with the share of a rank yet, in text order."""
+        """The numbers of steps that do not match the share of a rank yet, in text order."""
         agrees = self._pace.agrees
         return [one for one in self._limits if not agrees(one.node, one.statement.scope, one.statement)]
 
@@ -113,7 +113,7 @@ class Counters:
     def means(self) -> list[tuple[Occurrence, bool]]:
         """The divisors of means over a loop's iterations, of which each rank takes its share.
 
-        Each with whether it stands behind the loop: ``for i in range(n): cost += c / n``.
+        Each with whether it is after the loop: ``for i in range(n): cost += c / n``.
         """
         found: dict[int, tuple[Occurrence, bool]] = {}
         for loop, shares in self._pace.loops.items():
@@ -190,7 +190,7 @@ class Counters:
         return None
 
     def _goes_through(self, at: Occurrence) -> Iterator[Occurrence]:
-        """Yield the iterables of the loop whose index a name is."""
+        """Yield the iterables of the loop whose index is a name."""
         for each in self._names.bindings(at) if isinstance(at.node, ast.Name) else ():
             if each.kind == "element" and each.value is not None:
                 yield Occurrence(each.value, each.scope, each.statement)
@@ -212,7 +212,9 @@ class Counters:
         return not measured and not self._pace.agrees(*at[:3])
 
     def _length_drawn(self, drawing: ast.Call, numbers: ast.expr) -> ast.expr | None:
-        """The end of a range of numbers that a plot draws entries over, so that both must be equally long."""
+        """The end of a range of numbers over which a plot draws entries, so that both must have the same
+        length.
+        """
         if not isinstance(numbers, ast.Call) or last_name(drawing.func) not in _DRAWING:
             return None
         is_counted = len(numbers.args) == 1 and not numbers.keywords and len(drawing.args) in (2, 3)

@@ -1,7 +1,7 @@
 """Divided data: the division of each training loop's data into shares of the ranks (spec.md 8).
 
-All ranks take the same number of steps, always.  Where that cannot be shown, every rank goes through all of
-the data, and the reason is told.
+All ranks always take the same number of steps.  If that cannot be shown, every rank reads all of the data,
+and the reason is reported.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class DividedData:
         return next((each for each in self.loops if each.statement is statement), None)
 
     def divides(self, at: Occurrence) -> bool:
-        """Return whether an expression, such as the length of a dataset, is read behind a division."""
+        """Return whether an expression, such as the length of a dataset, is read after a division."""
         places = {id(place.at.node) for each in self.loops for place in each.places}
         parts = [at.part(part) for part in ast.walk(at.node) if isinstance(part, ast.Name | ast.Attribute)]
         return any(
@@ -173,7 +173,7 @@ class DividedData:
 
     @cached_property
     def _cuts(self) -> list[LoopData]:
-        """The other loops: divided at places that several may share, else each at a place of its own."""
+        """The other loops: divided at places that several may share, or else each at its own place."""
         settled = {each.iteration for each in self._settled}
         waiting = [each for each in self._read if each.iteration not in settled]
         together, whole = waiting, list[LoopData]()
@@ -371,7 +371,7 @@ class DividedData:
         doubts: tuple[str, ...] = (),
         agreeing: Iterable[Site] = (),
     ) -> LoopData:
-        """A loop that is divided, unless there is a reason not to."""
+        """A loop that is divided, unless there is an obstacle."""
         if reason:
             return LoopData(iteration, How.WHOLE, reason=reason)
         drawn = (draw.site for place in places for draw in place.draws)
@@ -409,8 +409,8 @@ _MANY = 16
 class _Cutting:
     """The search for the places at which pipelines are divided, as near to their sources as is safe.
 
-    What else reads the expressions of `allowed` is divided with them.  `counted` tells that the steps of the
-    loop are, so that an endless dataset is as good as one of a known length.
+    Other readers of the expressions in `allowed` are divided with them.  With `counted`, the steps of the
+    loop are divided, so that an endless dataset is as good as one of known length.
     """
 
     def __init__(self, program: Program, allowed: set[int], counted: bool) -> None:
@@ -425,8 +425,8 @@ class _Cutting:
     def of(self, node: Node, batched: bool, chained: bool) -> list[Node] | str:
         """The nodes at which to divide the whole output of `node`, or the reason why there are none.
 
-        `batched` tells that batches are made behind it of elements in their order, which must stay together.
-        `chained` tells that a method of it is called right there.
+        With `batched`, later batches consist of consecutive elements, which must stay together. With
+        `chained`, one of its methods is called directly.
         """
         if node.is_share or (node.operation in JOINING and not self._obstacle(node, batched, freely=False)):
             return [node]  # Data that belong together are divided together.
@@ -443,9 +443,8 @@ class _Cutting:
         return deeper
 
     def _deeper(self, node: Node, batched: bool) -> list[Node] | str:
-        """The places upstream, one for each path to a source, or the reason why there are none.
-
-        That is empty where there is nothing further up.
+        """The places upstream, one for each path to a source, or the reason why there are none, which is
+        empty at a source.
         """
         passable = node.operation in PASSABLE or self._is_divided(node)
         if node.unseen or not node.inputs or not passable or _keeps_file(node):
@@ -470,7 +469,7 @@ class _Cutting:
     def _obstacle(self, node: Node, batched: bool, freely: bool = True) -> str:
         """The reason why a node itself cannot be divided; empty if it can.
 
-        Unless `freely`, what draws its order by no seed is an obstacle, though a seed could be given to it.
+        Unless `freely`, a draw of an order without a seed is an obstacle, although a seed could be added.
         """
         if not node.is_dataset or node.at.statement is None:
             return f"`{ast.unparse(node.at.node)}` is not a dataset"

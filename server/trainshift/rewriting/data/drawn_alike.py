@@ -1,4 +1,4 @@
-"""Drawn alike: the draws that must be equal on all ranks, since data are divided after them or split by
+"""Drawn alike: the draws that must be equal on all ranks, because data are divided after them or split by
 them.
 """
 
@@ -28,21 +28,21 @@ class DrawnAlike:
 
     @cached_property
     def divided(self) -> list[Draw]:
-        """The draws of an order in which data are divided; HV15 makes them equal on all ranks."""
+        """The draws of an order before a division of data; HV15 makes them equal on all ranks."""
         loops = self._program.fact(DividedData).loops
         return list(dict.fromkeys(draw for each in loops for place in each.places for draw in place.draws))
 
     @cached_property
     def splitting(self) -> list[Draw]:
-        """The other draws, by which data are split."""
+        """The other draws by which data are split."""
         divided = {each.site for each in self.divided}
         found = (*self._program.fact(Splits).draws, *self._by_skipping())
         return [each for each in found if each.site not in divided and not self._is_sent(each)]
 
     @cached_property
     def stated(self) -> list[Draw]:
-        """The draws that steer training, such as samples of parameters, which a fixed seed makes equal on all
-        ranks.
+        """The draws that steer training, such as samples of parameters, which a fixed seed makes equal on
+        all ranks.
         """
         remedies = self._program.fact(Remedies)
         divided = {each.site for each in (*self.divided, *self.splitting)}
@@ -70,7 +70,7 @@ class DrawnAlike:
     def _by_skipping(self) -> Iterator[Draw]:
         """Yield the shuffles of datasets of which one part is taken and the rest is also used.
 
-        A seed would have all ranks go through one order, where nothing divides the data.
+        With a seed, all ranks would read one order, although nothing divides the data.
         """
         knowledge, pipelines = self._program.fact(Knowledge), self._program.fact(Pipelines)
         for skip in self._program.script.sites_named("skip"):

@@ -27,7 +27,7 @@ _SIZE = "batch_size"
 
 
 class GlobalBatch:
-    """The sizes of batches in one program."""
+    """The batch sizes in one program."""
 
     def __init__(self, program: Program) -> None:
         self._script = program.script

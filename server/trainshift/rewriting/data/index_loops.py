@@ -32,11 +32,11 @@ _SIDE_BY_SIDE = "builtins.zip"
 
 @dataclass(frozen=True, slots=True)
 class IndexLoop:
-    """A loop whose numbers are shared out.
+    """A loop whose indices are divided among the ranks.
 
-    `at` is its iterable; if it only `counts` batches, which each rank draws itself, their number. `is_own`
-    says that each rank has its own arrays already, `in_pairs` that two ranges are iterated in parallel: ``for
-    start, end in zip(range(0, n, 32), range(32, n + 1, 32))``.
+    `at` is its iterable; if it only `counts` batches, which each rank draws itself, their number. With
+    `is_own`, each rank already has its own arrays; with `in_pairs`, two ranges are iterated in parallel:
+    ``for start, end in zip(range(0, n, 32), range(32, n + 1, 32))``.
     """
 
     at: Occurrence
@@ -51,7 +51,7 @@ class IndexLoop:
 class Numbered:
     """A `for` loop over numbers, its body, and the names of its index and of values computed from it.
 
-    Without names if it does not iterate numbers one by one.
+    There are no names if it does not iterate over numbers one by one.
     """
 
     loop: Statement
@@ -62,7 +62,7 @@ class Numbered:
 def read_index_loop(program: Program, iteration: Iteration) -> IndexLoop | None:
     """Read a loop that indexes arrays by number; None if it does not.
 
-    In a `train_step` it goes through a batch that `fit` has given it, of data that are shared out already.
+    In a `train_step`, it iterates over a batch from `fit`, whose data are already divided.
     """
     node, scope = iteration.statement.node, iteration.statement.scope
     if iteration.fit is not None or not isinstance(node, ast.For):
@@ -151,7 +151,7 @@ def _numbered(loop: Statement) -> Numbered:
 
 
 def cut_out(numbered: Numbered, ends: list[ast.expr]) -> Iterator[Occurrence]:
-    """The arrays that a loop's number cuts: by a slice, or one by one where their length is its end."""
+    """The arrays that a loop's index selects from: by a slice, or one by one if their length is its end."""
     measured = {ast.dump(part) for each in ends for part in ast.walk(each)}
     for statement in numbered.inside:
         for part in statement.own_parts():
@@ -170,8 +170,8 @@ def told_apart(
 ) -> IndexLoop | None:
     """The loop, not sharded, if its index is used for more than data and the output of rank 0.
 
-    Each rank has numbers of its own, so what it decides or computes would differ by rank.  The statements of
-    `counting` do nothing else with it.
+    Each rank has its own indices, so decisions and results that depend on them would differ by rank.  The
+    statements of `counting` use it for nothing else.
     """
     other = _other_use(program, numbered, counting)
     reason = f"its index, which would differ by rank, also {other}"

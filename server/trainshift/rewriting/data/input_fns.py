@@ -1,7 +1,7 @@
 """Input functions: the training data of Estimators, and their division.
 
-An Estimator calls the function itself, within a graph.  Where that returns a dataset the dataset is divided;
-where a function of TensorFlow's makes it of arrays, these are.
+An Estimator calls the function itself, within a graph.  If it returns a dataset, the dataset is divided; if a
+TensorFlow function creates it from arrays, the arrays are.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ _STOPPING = ("last_step", "num_steps")
 class InputFn:
     """An input function of a training call, and its data.
 
-    `counted` says that the training has a number of steps. `root` is the pipeline of its result, `maker` the
-    call that creates it from arrays.
+    With `counted`, the training has a number of steps. `root` is the pipeline of its result, `maker` the call
+    that creates it from arrays.
     """
 
     iteration: Iteration
@@ -83,7 +83,7 @@ class InputFns:
         return dict.fromkeys(site for loop in loops for site in told_what_to_train_on(self._script, loop))
 
     def _maker(self, root: Node) -> Site | None:
-        """The one call that makes an input function of arrays."""
+        """The only call that creates an input function from arrays."""
         ends = [node for node in self._pipelines.upstream(root) if not node.inputs]
         node = ends[0].at.node if len(ends) == 1 else None
         if isinstance(node, ast.Call):

@@ -69,7 +69,7 @@ class Iterated:
                         break
 
     def _applied(self) -> Iterator[Iteration]:
-        """The calls that hand each element to a step: ``map(step, data)``, ``data.reduce(0.0, step)``."""
+        """The calls that pass each element to a step: ``map(step, data)``, ``data.reduce(0.0, step)``."""
         names = self._program.names
         for site in self._script.sites_named("map", "reduce"):
             by_python = names.calls(site, "builtins.map", "functools.reduce")
@@ -98,9 +98,10 @@ class Iterated:
 
     @cached_property
     def idle(self) -> set[Statement]:
-        """The loops that take no new data themselves, but run inside one that does and that is divided.
+        """The loops that take no new data themselves, but run inside a divided loop that does.
 
-        They go through gradients, optimizers or layers, cut a batch into smaller ones, or step on it again.
+        They iterate over gradients, optimizers or layers, split a batch into smaller ones, or step on it
+        again.
         """
         trains = self._program.fact(WhatTrains)
         loops = [
@@ -118,7 +119,9 @@ class Iterated:
         return self._is_of_state(loop) or (bool(around) and self._is_critic(loop))
 
     def _is_of_state(self, loop: Statement) -> bool:
-        """Return whether a loop iterates gradients, optimizers, layers or the like rather than data."""
+        """Return whether a loop iterates over gradients, optimizers, layers or similar state rather than
+        data.
+        """
         if not isinstance(loop.node, ast.For | ast.AsyncFor):
             return False
         at = Occurrence(loop.node.iter, loop.scope, loop)
@@ -140,7 +143,9 @@ class Iterated:
         )
 
     def _novelty(self, loop: Statement) -> int:
-        """A score of how certainly a loop's iterations take new data: 2, 1 if they draw them, else 0."""
+        """A score for the certainty that a loop's iterations take new data: 2, 1 if they draw them, else
+        0.
+        """
         if loop not in self._novelties:
             turns, program = self._program.fact(Turns), self._program
             takes = takes_batches(program, loop) or turns.cuts(loop, by_number=True)
@@ -154,7 +159,7 @@ class Iterated:
         return gives is Gives.NUMBERS or (gives is Gives.DATA and not turns.is_of_batch(at, statement))
 
     def above(self, statement: Statement) -> set[Statement]:
-        """The statements around one, and around the calls of the functions that it is in."""
+        """The enclosing statements of a statement, and those of the calls of its enclosing functions."""
         return statements_around(self._script.names, statement)
 
     @cached_property
@@ -187,7 +192,7 @@ class Iterated:
 
     @cached_property
     def takes(self) -> set[Site]:
-        """The `take` methods whose result some training loop iterates, a `fit` among them."""
+        """The `take` methods whose results some training loop, or a `fit`, iterates over."""
         takes = {site.node: site for site in self._script.sites_named("take")}
         return {
             site

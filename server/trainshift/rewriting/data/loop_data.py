@@ -14,9 +14,9 @@ from trainshift.rewriting.data.places import Form, Place
 class How(Enum):
     """The way in which the data of a training loop are divided.
 
-    DIVIDED: HV15 gives each rank a share.  BY_HAND: the script does so already.  STEPS: the number of steps
-    is divided (HV06), and the data too where all ranks would begin with the same.  WHOLE: every rank goes
-    through all data.
+    DIVIDED: HV15 gives each rank a share.  BY_HAND: the script already does.  STEPS: the number of steps is
+    divided (HV06), and so are the data if all ranks would begin with the same.  WHOLE: every rank reads all
+    data.
     """
 
     DIVIDED = "divided"
@@ -30,7 +30,7 @@ class LoopData:
     """The division of one training loop's data, with its place; otherwise the reason why there is none.
 
     `agreeing` are the calls that draw an order before the division, whose seed must be the same on all ranks.
-    `is_alike` tells that it is seen that all ranks would begin with the same.
+    With `is_alike`, all ranks would certainly begin with the same data.
     """
 
     iteration: Iteration
@@ -57,7 +57,7 @@ class LoopData:
         return self.iteration.at.node
 
     def said(self, data: str) -> str:
-        """The data that each rank sees, with their name in messages, and the number of its steps."""
+        """A message on the data that each rank sees, called `data`, and on the number of its steps."""
         if self.how is How.WHOLE:
             return f"every rank reads all of {data}: {self.reason}"
         if self.how is How.STEPS and self.reason:

@@ -60,7 +60,7 @@ _SEEDED_DRAWS = (
 
 
 def said_of_work(loop: str, drawn: Verdict | None) -> str:
-    """Return the decision about a loop whose iterations all ranks run, by the draws in it."""
+    """Return the decision about a loop of which all ranks run all iterations, by the draws in it."""
     if drawn is None:
         return _ALL_WORK.format(loop, _NO_DRAWS)
     if drawn.diverges:
@@ -112,7 +112,7 @@ class Pace:
         return self._horovod.divided(node, scope, statement) or self._is_of_share(node, scope, statement)
 
     def counts_share(self, node: ast.expr, scope: Scope, statement: Statement | None) -> bool:
-        """Return whether an expression, be it a rate, is surely a number of steps of a share."""
+        """Return whether an expression, even a rate, is certainly a number of steps of a share."""
         divides = any(
             isinstance(part, ast.BinOp)
             and isinstance(part.op, ast.Div | ast.FloorDiv)
@@ -132,7 +132,9 @@ class Pace:
 
     @cached_property
     def loops(self) -> dict[Statement, bool]:
-        """The loops around training calls, and the calls that are loops; whether each is divided itself."""
+        """The loops around training calls, and the calls that are loops, each with whether it is divided
+        itself.
+        """
         found: dict[Statement, bool] = {}
         for each in self._program.fact(Iterated).all:
             found[each.statement] = found.get(each.statement, True) and self._shares(each)
@@ -186,7 +188,7 @@ class Pace:
     def undivided(self) -> list[Statement]:
         """The innermost loops that each rank runs in full, with no sign of a share of their data.
 
-        They are in text order; there are none if nobody wants the data divided.
+        They are in text order; there are none if the division of data is turned off.
         """
         if not self._program.whole.choices.divide_data:
             return []
@@ -194,7 +196,9 @@ class Pace:
 
     @cached_property
     def repeated(self) -> list[tuple[Statement, ast.expr]]:
-        """The innermost loops whose iterations all train on all data, the same on all ranks, and the data."""
+        """The innermost loops whose iterations all train on all data, the same on all ranks, with the
+        data.
+        """
         if not self._program.whole.choices.divide_data:
             return []
         found = [(each, same_data(self._program, each)) for each in self._whole if each not in self.undivided]

@@ -15,9 +15,9 @@ class Form(Enum):
     """The kind of value that is divided: a dataset, an array or container of arrays, an iterable.
 
     IN_GRAPH is a dataset in the trace of a `tf.function`, where nothing has a length; ENDLESS one of which a
-    loop takes a number of steps; GENERATOR what Python iterates once.  Of COUNT and STEPS each rank has its
-    own: the number of a loop's turns, and a sequence of whose batches a `fit` takes fewer.  STRIDE is what a
-    `while` compares that counts from slice to slice.
+    loop takes a number of steps; GENERATOR an iterable that Python consumes once.  COUNT and STEPS differ by
+    rank: the number of a loop's iterations, and a sequence of which a `fit` takes fewer batches.  STRIDE is
+    the index in the test of a `while` that advances from slice to slice.
     """
 
     DATASET = "dataset"
@@ -37,9 +37,9 @@ class Form(Enum):
 class Place:
     """An expression whose value is divided, so that values computed from it are shares.
 
-    `draws` are those of an order before, which all ranks must make alike.  `length` is another expression of
-    the same length, if that can be asked more easily.  `counting` are what a stride begins with, and what is
-    added to it.
+    `draws` are the earlier draws of an order, which must be the same on all ranks.  `length` is another
+    expression of the same length that is easier to evaluate.  `counting` are the start and the increment of a
+    stride.
     """
 
     at: Occurrence

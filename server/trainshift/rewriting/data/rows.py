@@ -1,8 +1,7 @@
 """Rows: Python and Keras objects that yield batches one by one: generators, lists of batches, sequences.
 
-A generator yields as many elements at once as there are ranks, of which each keeps its own: all get equally
-many, however many there are. A `fit` iterates a sequence in an order that it draws, so only its steps are
-divided.
+A generator yields as many elements at once as there are ranks, and each rank keeps its own: all get equally
+many, whatever the total. A `fit` reads a sequence in a random order, so only its steps are divided.
 """
 
 from __future__ import annotations
@@ -41,10 +40,10 @@ _FLOWS = ("flow", "flow_from_dataframe", "flow_from_directory")
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """The place where a sequence is sharded, or the reason why not; `is_own` if each rank has its own
-    already.
+    """The place where a sequence is sharded, or the reason why not; with `is_own`, each rank already has its
+    own.
 
-    `is_seen` says that all ranks certainly have the same elements, if `is_own` is false.
+    With `is_seen`, all ranks certainly have the same elements, if `is_own` is false.
     """
 
     places: tuple[Place, ...] = ()
@@ -96,7 +95,7 @@ def _calls(program: Program, at: Occurrence) -> list[Site]:
 
 
 def _order(program: Program, fit: Fit, at: Occurrence) -> Verdict | None:
-    """The verdict on whether all ranks iterate a Keras sequence in one order; None if it is not one."""
+    """The verdict on whether all ranks read a Keras sequence in one order; None if it is not one."""
     draws = program.fact(Uniformity).draws
     if isinstance(at.node, ast.Call) and program.script.site_of(at.node).name in _FLOWS:
         site = program.script.site_of(at.node)
@@ -136,7 +135,7 @@ def _of_sequence(fit: Fit, at: Occurrence, order: Verdict) -> Rows:
 
 
 def _of_flow(program: Program, at: Occurrence) -> Rows | None:
-    """The sharding of the arrays that an image reader makes batches from; None if there are none."""
+    """The sharding of the arrays from which an image reader makes batches; None if there are none."""
     if not isinstance(at.node, ast.Call):
         return None  # Its name may be asked for its length.
     site, given = program.script.site_of(at.node), at.node

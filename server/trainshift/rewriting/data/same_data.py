@@ -1,4 +1,4 @@
-"""Same data: loops that take all of the data in each iteration, so that all ranks do the same work.
+"""Same data: loops that use all of the data in each iteration, so that all ranks do the same work.
 
 for epoch in range(1000):
     session.run(train, {x: train_x, y: train_y})
@@ -90,7 +90,7 @@ def _is_tape(statement: Statement) -> bool:
 
 
 def _names(at: Occurrence) -> Iterator[Occurrence]:
-    """The names that an argument is, or is written out of."""
+    """The names that an argument consists of."""
     if isinstance(at.node, ast.Dict):
         for each in at.node.values:
             yield from _names(at.part(each))

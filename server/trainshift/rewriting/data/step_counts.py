@@ -28,7 +28,7 @@ _COUNTING = {
 class StepCount:
     """A number of steps: its call, the parameter's name, and assumptions about it.
 
-    `optional` says that None is also allowed, which stands for all of them.
+    With `optional`, None is also allowed, and means all of them.
     """
 
     site: Site

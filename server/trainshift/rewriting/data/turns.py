@@ -1,7 +1,7 @@
 """Turns: whether a loop's iterations take new data, or process existing values.
 
-A loop over gradients, optimizers or layers takes none, nor does one that cuts the batch of the loop around it
-into smaller ones, or steps on it again.  The loop whose turns take new data is the one that is divided.
+A loop over gradients, optimizers or layers takes none, nor does one that splits the batch of its outer loop
+into smaller ones, or steps on it again.  The loop whose iterations take new data is divided.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Turns:
         self._cuts: dict[tuple[Statement, bool], bool] = {}
 
     def gives(self, at: Occurrence) -> Gives:
-        """The kind of the elements that an expression gives a loop."""
+        """The kind of the elements over which a loop on an expression iterates."""
         return self._gives(at, set())
 
     def _gives(self, at: Occurrence, seen: set[int]) -> Gives:
@@ -102,7 +102,7 @@ class Turns:
         return None
 
     def _parts(self, node: ast.expr) -> list[ast.expr] | None:
-        """The alternatives that an expression may be; None if they are not written out."""
+        """The possible alternatives of an expression; None if they are not literal."""
         if isinstance(node, ast.List | ast.Tuple | ast.Set):
             return node.elts
         if isinstance(node, ast.Dict):
@@ -133,7 +133,7 @@ class Turns:
         """Return whether each iteration of a loop slices data, other than the outer loop's batch, by its
         index.
 
-        The number of a `for` is among that if it is `by_number`.
+        With `by_number`, the index of a `for` counts too.
         """
         if (loop, by_number) not in self._cuts:
             self._cuts[loop, by_number] = self._cut(loop, by_number)
@@ -185,7 +185,7 @@ class Turns:
             yield from (site.statement for site in self._names.callers(function)[0])
 
     def _behind(self, at: Occurrence) -> Iterator[Occurrence]:
-        """An expression, its parts, and all that these are made of."""
+        """An expression, its parts, and all of their sources."""
 
         def behind(each: Occurrence) -> Iterator[Occurrence]:
             parts = [part for part in children(each.node) if isinstance(part, ast.expr)]
@@ -209,7 +209,7 @@ class Turns:
         )
 
     def _hands_out(self, loop: Statement) -> bool:
-        """Return whether a loop goes through the batches of a dataset, or of a generator of the script's."""
+        """Return whether a loop iterates over the batches of a dataset, or of a generator of the script."""
         if not isinstance(loop.node, ast.For | ast.AsyncFor):
             return False
         root = self._pipelines.read(Occurrence(loop.node.iter, loop.scope, loop))
@@ -227,7 +227,7 @@ class Turns:
         )
 
     def _takes(self, at: Occurrence, loop: Statement) -> bool:
-        """Return whether an expression takes a next batch, or slices one by a loop's index or a draw."""
+        """Return whether an expression takes the next batch, or slices one by a loop's index or a draw."""
         inside = [each for each in loop.walk() if each.scope is loop.scope]
         names = made_of(_targets(loop), inside)
         for part in ast.walk(at.node):
@@ -277,7 +277,7 @@ def _own(statement: Statement) -> _Own:
 
 
 def _none_yet(chunk: ChunkSyntax) -> dict[Statement, _Own]:
-    """The cache for the statements of one chunk, valid as long as its text stays."""
+    """The cache for the statements of one chunk, valid as long as its text is unchanged."""
     return {}
 
 
@@ -288,7 +288,7 @@ def _targets(loop: Statement) -> set[str]:
 
 
 def made_of(names: set[str], inside: list[Statement]) -> set[str]:
-    """The names that are worked out of some names in a loop, by arithmetic alone."""
+    """The names in a loop that are computed from some names, by arithmetic alone."""
     found, size = set(names), 0
     while len(found) > size:
         size = len(found)

@@ -5,9 +5,8 @@
         step(x[i:i + 32])
         i += 32
 
-Each rank takes every turn that is its own: it begins as many slices further on as its number says, and goes
-on by as many as there are ranks.  It stops where the last rank has no slice left, so that all take equally
-many.
+Each rank takes its own iterations: it begins at the slice with its number, and advances by the number of
+ranks.  It stops when the last rank has no slice left, so that all take equally many.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ from trainshift.rewriting.data.turns import is_arithmetic, made_of
 class Slices:
     """A loop from slice to slice; `counting` are the initial value and the increment of its index.
 
-    What its `turns` go through is the side of its test that counts.
+    `turns` is the counting side of its test.
     """
 
     loop: Statement
@@ -106,7 +105,7 @@ def _is_set_alone(start: Binding) -> bool:
 
 
 def _is_read_after(program: Program, step: Statement, name: str) -> bool:
-    """Return whether a loop reads its counter after the increment, when it means another slice."""
+    """Return whether a loop reads its counter after the increment, where it means another slice."""
     block, index = program.script.siblings(step)
     behind = (each for above in block[index + 1 :] for each in above.walk())
     return any(isinstance(part, ast.Name) and part.id == name for each in behind for part in each.own_parts())

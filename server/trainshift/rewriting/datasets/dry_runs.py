@@ -12,7 +12,7 @@ from trainshift.python.syntax.chunk_syntax import Scope, Site
 
 
 class DryRuns:
-    """The calls of one program that run a training function without its training."""
+    """The calls of one program that run a training function without training."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
@@ -31,7 +31,7 @@ class DryRuns:
         return False
 
     def _flags(self, function: Scope) -> frozenset[tuple[str, bool]]:
-        """The parameters that must be true, or false, for all that trains in a function to run."""
+        """The parameters that must be true, or false, for any training in a function to run."""
         if function not in self._asked:
             trains = self._program.fact(WhatTrains)
             sites = (each for each in self._program.script.sites if each.scope.function() is function)
@@ -41,7 +41,7 @@ class DryRuns:
 
 
 def _tests(site: Site) -> Iterator[tuple[str, bool]]:
-    """Yield the names tested around a call in its function, and the values that they must have."""
+    """Yield the names tested around a call in its function, and their required values."""
     for below, above in pairwise(site.statement.path()):
         if isinstance(above.node, ast.If) and below.branch in ("body", "orelse"):
             test, wanted = above.node.test, below.branch == "body"

@@ -30,8 +30,8 @@ class Generators:
     def run_by(self, at: Occurrence) -> list[Scope]:
         """The generator functions of the script that yield the elements of an expression.
 
-        It may be a call of them, a name for what they gave, or what makes such a call when it is called
-        itself, as `from_generator` does.
+        It may be a call of them, a name for their result, or a function that calls them itself, as for
+        `from_generator`.
         """
         return list(dict.fromkeys(self._run_by(at, frozenset())))
 
@@ -78,7 +78,7 @@ class Generators:
         return False
 
     def draws(self, at: Occurrence) -> list[Site]:
-        """The calls that draw the order or the numbers of the elements, and differ between ranks."""
+        """The calls that draw the order or the values of the elements, and differ between ranks."""
         draws, trails = self._program.fact(Uniformity).draws, self._program.fact(Trails)
         calls = trails.calls(trails.behind(at, True))
         found = [each for each in calls if draws.shuffles(each) or draws.is_draw(each)]

@@ -1,6 +1,6 @@
 """Knowledge of a pipeline: whether its length is known, and whether all ranks have it in the same order.
 
-An answer is the obstacle, in words that follow "because"; it is empty where there is none.
+An answer is the obstacle, in words that follow "because"; it is empty if there is none.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class Knowledge:
         """Return whether a `shuffle` has a smaller buffer than the part taken after it.
 
         Ranks that take fewer would all begin with the same elements, and never see the last ones.  `nodes`
-        are those of the pipeline, from the last to the first.
+        are those of the pipeline, from last to first.
         """
         held = self._number(shuffle.given("buffer_size", 0), shuffle)
         if (
@@ -186,7 +186,7 @@ class Knowledge:
         return [draw for each in _given(node) for draw in self._remedies.behind(each)]
 
     def free_draws(self, node: Node) -> list[Draw]:
-        """The draws of a node itself that all ranks must make alike, if it is to be divided behind them."""
+        """The draws of a node itself that all ranks must make alike, if it is to be divided after them."""
         own = self.draws_freely(node) and node.site is not None
         return [*self._drawn_for(node), *([Draw(node.site, Remedy.SEED)] if own and node.site else [])]
 
@@ -199,13 +199,13 @@ class Knowledge:
         return node.operation in SHUFFLING
 
     def draws_freely(self, node: Node) -> bool:
-        """Return whether the order is drawn here, and by no seed that is the same on all ranks."""
+        """Return whether the order is drawn here, without a seed that is the same on all ranks."""
         return self.draws(node) and not self._is_seeded(node)
 
     def likeness(self, node: Node) -> Verdict:
         """The verdict on whether a dataset has the same elements in the same order on all ranks.
 
-        `node` alone is looked at, and what its elements are drawn by; not what it is made of.
+        Only `node` itself and the draws of its elements are examined, not its inputs.
         """
         drawn = Divergent((Cause(CauseKind.DRAW, node.at, node.site),))
         if self._is_drawn(node) or node.operation == "RandomDataset":
@@ -233,7 +233,7 @@ class Knowledge:
     def _can_be_seeded(self, node: Node) -> bool:
         """Return whether the draws of a node can get a seed.
 
-        Not where that is called again and again: it would draw the same order each time.
+        A repeated call cannot: it would draw the same order each time.
         """
         site = node.site
         if site is None or hides_arguments(site.node) or site.in_fstring or self._seed(node) is not None:

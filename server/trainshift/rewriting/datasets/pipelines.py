@@ -24,12 +24,12 @@ _ITERATORS = ("make_one_shot_iterator", "make_initializable_iterator")
 class Node:
     """A node of a data pipeline: an expression that creates or transforms a dataset, with its inputs.
 
-    `operation` is what a call does: a method of datasets, or the last name of the function that makes one;
-    empty for a name and for whatever else gives what it has.  `inputs` are the datasets that it is made of,
-    one of them for a name.  `unseen` tells that it may have its value from elsewhere.  `bindings` are those
-    that a name may have it by, `called` the functions of the script that a call runs.  `is_tried` tells that
-    the same code goes through other data too, without training; `is_function` that the expression is what
-    gives a dataset when it is called.
+    `operation` is the name of a call's operation: a method of datasets, or the last name of the function that
+    creates one; empty for a name and other expressions that pass a dataset on.  `inputs` are its source
+    datasets; a name has one of them.  With `unseen`, its value may come from elsewhere.  `bindings` are those
+    of a name, `called` the functions of the script that a call runs.  With `is_tried`, the same code also
+    reads other data, without training; with `is_function`, the expression returns a dataset when it is
+    called.
     """
 
     at: Occurrence
@@ -220,7 +220,7 @@ class Pipelines:
         return reachable([node], lambda each: each.inputs)
 
     def choices(self, node: ast.expr, at: Occurrence) -> list[ast.expr]:
-        """The elements of a tuple or list, written out at a place or behind a name."""
+        """The elements of a literal tuple or list, in place or behind a name."""
         step = None if isinstance(node, ast.Tuple | ast.List) else self._names.steps_back(at.part(node))
         if step is not None and len(step.sources) == 1 and not step.unseen:
             return self.choices(step.sources[0].node, step.sources[0])
@@ -240,7 +240,7 @@ def _wrapped(call: ast.Call, names: frozenset[str]) -> list[ast.expr]:
 
 
 def _zipped(pipelines: Pipelines, node: Node) -> list[ast.expr]:
-    """The datasets of ``Dataset.zip`` and the like, as one tuple or one by one."""
+    """The datasets of ``Dataset.zip`` and similar functions, as one tuple or one by one."""
     assert node.site is not None
     given = arguments(node.site.node)
     if len(given) != 1 and node.operation == "zip":

@@ -1,7 +1,7 @@
-"""Remedies: ways to make ranks draw alike that would otherwise order or choose differently.
+"""Remedies: ways to make ranks draw alike that would otherwise order or choose data differently.
 
 Shares by position are disjoint only if all ranks have one order.  Most draws can be made alike: by a seed, or
-by sending the others what rank 0 has drawn.  Which calls draw what, `core/ranks/draws.py` tells.
+by sending the result of rank 0 to the others.  `core/ranks/draws.py` knows the calls that draw.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ _IN_PLACE = ("numpy.random.shuffle", _OF_LISTS)
 class Remedy(Enum):
     """The way to make a draw the same on all ranks.
 
-    SEED and STATE: an argument `seed`, or `random_state`.  SENT: rank 0 sends the others what it has drawn.
-    SENT_AFTER: so too, in a line of its own, since what is shuffled is shuffled in place.
-    GENERATOR: a generator of its own, by which `random.shuffle` shuffles a list.
+    SEED and STATE: an argument `seed`, or `random_state`.  SENT: rank 0 sends its result to the others.
+    SENT_AFTER: the same, on a separate line, because the data are shuffled in place. GENERATOR: a separate
+    generator, with which `random.shuffle` shuffles a list.
     """
 
     SEED = "seed"
@@ -109,7 +109,7 @@ class Remedies:
         )
 
     def behind(self, at: Occurrence) -> list[Draw]:
-        """The draws by which an expression, or its order, may differ between ranks."""
+        """The draws that may make an expression, or its order, differ between ranks."""
         parts = self._parts_behind(at)
         calls = (self._script.site_of(part) for part in parts if isinstance(part, ast.Call))
         found = [Draw(site, self.remedy(site)) for site in calls if self.is_free(site)]
@@ -125,7 +125,7 @@ class Remedies:
                 yield Draw(site, self._remedy_in_place(site))
 
     def among(self, sites: Iterable[Site]) -> list[Draw]:
-        """The draws among some calls, of an order or of numbers, that nothing fixes."""
+        """The unseeded draws, of an order or of numbers, among some calls."""
         found = []
         for site in sites:
             if site in self._shuffled_in_place:
@@ -142,7 +142,7 @@ class Remedies:
         return [each for each in calls if self.is_free(each) or self._draws_numbers(each)]
 
     def _chosen_by_chance(self, at: Occurrence, parts: list[ast.expr]) -> Iterator[Draw]:
-        """The draws that choose elements by a mask: how many these are is another number on each rank."""
+        """The draws that select elements by a mask, whose number then differs between ranks."""
         for part in parts:
             if not isinstance(part, ast.Subscript) or isinstance(part.slice, ast.Constant | ast.Slice):
                 continue
@@ -160,7 +160,7 @@ class Remedies:
         return draws and bool(self._draws.library(site)) and not self._draws.of(site).is_uniform
 
     def _parts_behind(self, at: Occurrence) -> list[ast.expr]:
-        """All expressions that an expression is made from, through names and the script's functions."""
+        """All sources of an expression, through names and the script's functions."""
 
         def behind(each: Occurrence) -> Iterator[Occurrence]:
             inside = [each.node, *getattr(each.node, "generators", ())]
@@ -227,7 +227,7 @@ class Remedies:
         return Remedy.SENT if is_row and self._is_index(given[0], site) else None
 
     def _is_index(self, node: ast.expr, site: Site) -> bool:
-        """Return whether numbers are shuffled, and not the data themselves, which are too much to send."""
+        """Return whether indices are shuffled, and not the data themselves, which are too large to send."""
         step = self._names.steps_back(Occurrence(node, site.scope, site.statement))
         sources = [each.node for each in step.sources] if step is not None and not step.unseen else [node]
         return all(

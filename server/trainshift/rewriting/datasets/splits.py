@@ -1,7 +1,7 @@
 """Splits: the draws by which a script splits its data for training and testing.
 
-Ranks that draw these for themselves test on rows that others train on.  A split that all ranks draw alike is
-as good as any other, so that its draws are made alike wherever that can be done.
+Ranks that draw these independently test on rows that others train on.  Any split that all ranks share is
+equally good, so its draws are made alike wherever possible.
 """
 
 from __future__ import annotations

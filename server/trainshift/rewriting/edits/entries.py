@@ -10,9 +10,9 @@ from trainshift.python.source.source import Span
 
 
 def without(program: Program, entries: Iterable[Span]) -> tuple[Edit, ...]:
-    """Take out entries of one display or call, each with its comma; comments stay.
+    """Remove entries of one literal or call, each with its comma; comments stay.
 
-    Entries are given in text order, with the parentheses around their parts.
+    Entries are passed in text order, with the parentheses around their parts.
     """
     gone: list[Span] = []
     for entry in entries:

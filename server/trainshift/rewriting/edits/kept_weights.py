@@ -1,4 +1,4 @@
-"""Kept weights: the broadcast above the place where a script keeps weights that it uses later."""
+"""Kept weights: the broadcast above the place where a script saves weights for later use."""
 
 from __future__ import annotations
 

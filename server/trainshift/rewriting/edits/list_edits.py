@@ -21,10 +21,10 @@ from trainshift.rewriting.prerequisites import Prerequisites
 def put_first(
     program: Program, listed: Listed, site: Site, first: list[str], flattens: bool = False
 ) -> list[Edit]:
-    """Insert elements before those of a list argument, whatever its expression is.
+    """Insert elements before those of a list argument, for any expression.
 
-    `flattens` tells that a list in the list is as good as its elements, and one object as good as a list:
-    Keras flattens callbacks.
+    With `flattens`, a nested list is equivalent to its elements, and a single object to a list, because Keras
+    flattens callbacks.
     """
     given, found = listed.given, listed.found
     assert given is not None
@@ -46,7 +46,7 @@ def put_first(
 
 
 def _into_display(program: Program, given: ast.List, site: Site, first: list[str]) -> list[Edit]:
-    """Put elements at the beginning of a list that is written out, each on a line where the others are."""
+    """Put elements at the beginning of a literal list, each on its own line if the others are."""
     span = program.script.span(given, site)
     if not given.elts:
         return [Edit(span.start + 1, span.start + 1, ", ".join(first))]
@@ -89,7 +89,7 @@ def titled(title: str, listed: Listed) -> str:
 
 
 def placed(listed: Listed, how: str = "") -> list[str]:
-    """The members left on every rank, with `how`, and the members kept to rank 0, each in a line."""
+    """The members left on every rank, with `how`, and the members kept to rank 0, one line each."""
     lines = []
     every = listed.named(Role.STEERS, Role.OWN)
     if every:

@@ -1,4 +1,4 @@
-"""The edits that keep a call to rank 0, shared by the rules that do so."""
+"""The edits that keep a call to rank 0, shared by several rules."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ PRINTED = "printed"
 
 
 def printed(script: Script, statement: Statement) -> tuple[str, Statement]:
-    """The name of such a value, and the statement that prints it; "" and the same one for any other."""
+    """The name of a guarded value, and the statement that prints it; "" and the unchanged statement for
+    others.
+    """
     node, following = statement.node, script.following(statement)
     if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and following is not None:
         name, reads = node.targets[0].id, ast.walk(following.node)
@@ -80,8 +82,8 @@ def stands_alone(program: Program, call: RootCall) -> bool:
 
 
 def missed(program: Program, call: RootCall) -> str:
-    """The name that is None on other ranks since rank 0 alone gets its value, such as a checkpoint's path; or
-    "".
+    """The name that is None on other ranks because only rank 0 gets its value, such as a checkpoint's
+    path; or "".
     """
     node, site = call.site.statement.node, call.site
     made = program.names.full_names(site.node.func, site.scope, site.statement)
@@ -101,7 +103,7 @@ def missed(program: Program, call: RootCall) -> str:
 
 
 def conditional(program: Program, call: RootCall, otherwise: str) -> tuple[Edit, ...]:
-    """``call`` becomes ``call if hvd.rank() == 0 else otherwise``."""
+    """Turn ``call`` into ``call if hvd.rank() == 0 else otherwise``."""
     return on_root(program, call.outer, call.site, otherwise)
 
 
@@ -115,19 +117,19 @@ def or_none(program: Program, call: RootCall) -> tuple[Edit, ...]:
 
 
 def guard(program: Program, call: RootCall) -> tuple[Edit, ...]:
-    """The statement goes under ``if hvd.rank() == 0:``."""
+    """Put the statement under ``if hvd.rank() == 0:``."""
     return only_statement(program, call.site.statement)
 
 
 def only_statement(program: Program, statement: Statement) -> tuple[Edit, ...]:
-    """A statement goes under ``if hvd.rank() == 0:``."""
+    """Put a statement under ``if hvd.rank() == 0:``, as an edit alone."""
     return program.fact(Layout).guard(statement, f"if {program.at(statement).fact(Prerequisites).root}:")
 
 
 def only_element(program: Program, node: ast.expr, statement: Statement) -> tuple[Edit, ...]:
-    """An element of a list becomes ``*([element] if hvd.rank() == 0 else [])``.
+    """Turn an element of a list into ``*([element] if hvd.rank() == 0 else [])``.
 
-    So one that a comprehension makes is picked by another condition.
+    An element of a comprehension gets an additional condition instead.
     """
     layout, root = program.fact(Layout), program.at(statement).fact(Prerequisites).root
     parent = expression_path(statement.node, node)[-2]
@@ -147,7 +149,7 @@ def only_argument(program: Program, given: ast.expr, site: Site, otherwise: str 
 
 
 def on_root(program: Program, node: ast.expr, site: Site, otherwise: str) -> tuple[Edit, ...]:
-    """An expression becomes ``expression if hvd.rank() == 0 else otherwise``.
+    """Turn an expression into ``expression if hvd.rank() == 0 else otherwise``.
 
     One that binds a name, awaits or yields is evaluated on every rank:
     ``[otherwise, expression][hvd.rank() == 0]``.

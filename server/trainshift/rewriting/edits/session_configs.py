@@ -1,4 +1,4 @@
-"""The edits that configure a session and keep its directories to rank 0, shared by the rules that do so."""
+"""The edits that configure a session and keep its directories to rank 0, shared by several rules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The optimizers of agents: those that a library's own steps apply, and whether the script averages them."""
+"""The optimizers of agents, which the library's own steps apply, and whether the script averages them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class AgentOptimizers:
 
     @cached_property
     def bare(self) -> list[tuple[Agent, ast.expr]]:
-        """The optimizer arguments of agents that average nothing yet."""
+        """The optimizer arguments of agents that do not average yet."""
         if not self._agents.trainings:
             return []
         averages = self._program.fact(OwnHorovod).averages

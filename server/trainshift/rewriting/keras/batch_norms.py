@@ -1,6 +1,7 @@
-"""Batch norms: the layers of a program whose statistics all ranks can share, by Horovod's layer (spec.md 8).
+"""Batch norms: the layers of a program whose statistics all ranks can share, with Horovod's layer (spec.md
+8).
 
-Horovod's layer averages the mean and the variance of a batch over the ranks, in every call that trains.
+Horovod's layer averages the mean and the variance of a batch over the ranks, in every training call.
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ _OF_KERAS = ("fused", "synchronized", "renorm", "virtual_batch_size")
 
 @dataclass(frozen=True, eq=False, slots=True)
 class BatchNorm:
-    """A call that makes such a layer; `reason` says why it keeps the statistics of each rank, if it does.
+    """A call that creates such a layer; `reason` is the reason why it keeps per-rank statistics, if it does.
 
-    `positions` are the names of its arguments that are given by position, which Horovod's takes by name.
+    `positions` are the names of its positional arguments, which Horovod's layer takes by name.
     """
 
     site: Site
@@ -44,7 +45,7 @@ class BatchNorm:
 
 
 class BatchNorms:
-    """The layers of one program that normalize batches, if they are to share statistics."""
+    """The layers of one program that normalize batches, if they should share statistics."""
 
     def __init__(self, program: Program) -> None:
         self._program = program

@@ -30,7 +30,7 @@ class Callbacks(Listed):
 
     @property
     def reads_metrics(self) -> bool:
-        """Return whether some callback, as far as is known, reads the metrics of an epoch."""
+        """Return whether some callback, as far as known, reads the metrics of an epoch."""
         return not self.found.complete or any(each.reads_metrics for each in self.members)
 
 
@@ -66,7 +66,7 @@ class CallbackLists(Lists):
     def _lacks_average(self, callbacks: Callbacks) -> bool:
         """Return whether a known callback steers training by metrics that differ between ranks.
 
-        Those of data that all ranks validate on are the same.
+        Metrics of validation data that all ranks share are the same.
         """
         if callbacks.given is None or callbacks.has(AVERAGE):
             return False
@@ -88,7 +88,7 @@ class CallbackLists(Lists):
     # Kinds of callbacks
 
     def _looked_at(self, member: Member) -> Member:
-        """The member, with the further effects of a callback beside its role."""
+        """The member, with the further effects of a callback besides its role."""
         element = member.element
         values = self._names.values(element.node, element.scope, element.statement)
         reads = any(self._reads_metrics(value) for value in values)
@@ -116,7 +116,7 @@ class CallbackLists(Lists):
         return Role.WRITES if Role.WRITES in roles and not self._keeps_something(cls) else Role.OWN
 
     def _keeps_something(self, cls: Scope) -> bool:
-        """Return whether methods of the class, not counting its ``__init__``, set attributes of anything."""
+        """Return whether methods of the class, except its ``__init__``, set attributes of any object."""
         return any(
             attribute.binding.scope.function() is not None
             and attribute.binding.scope.function().owner() is cls  # type: ignore[union-attr]

@@ -39,7 +39,7 @@ class Compiled:
 
     @cached_property
     def loaded(self) -> list[Fit]:
-        """The fits, outside of loops, of models that are loaded with an optimizer which is to average."""
+        """The fits, outside loops, of models that are loaded with an optimizer that should average."""
         own = self._program.fact(OwnHorovod)
         return [
             each
@@ -50,7 +50,7 @@ class Compiled:
 
     @cached_property
     def loaded_with_xla(self) -> list[Fit]:
-        """The fits of loaded models whose own tape averages, before which XLA is still to be switched off."""
+        """The fits of loaded models whose own tape averages, before which XLA must still be turned off."""
         return [
             each
             for each in self._told_at_fit
@@ -79,7 +79,7 @@ class Compiled:
         return bool(own) and all(each in self._told_at_fit for each in own)
 
     def is_averaged_loaded(self, fit: Fit) -> bool:
-        """Return whether a model loaded with its optimizer averages, or is made to, where it is fitted."""
+        """Return whether a model loaded with its optimizer averages, or is made to average, at its fit."""
         own = self._program.fact(OwnHorovod).is_distributed(fit.model, fit.site)
         if self._program.fact(Target).is_keras3:
             return own or fit in self.loaded

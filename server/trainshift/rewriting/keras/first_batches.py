@@ -1,8 +1,8 @@
 """First batches: where ranks may take a second optimizer step before a broadcast.
 
-The callback of `fit` gives all ranks the variables of rank 0 after the first batch.  A `train_step` that has
-then taken several steps took all but the first from weights of each rank's own.  For Keras 3 the callback has
-given them the weights before, too, but for those that Keras makes only when it sees data.
+The callback of `fit` broadcasts the variables of rank 0 after the first batch.  A `train_step` with several
+steps has then taken all but the first from each rank's own weights.  For Keras 3, the callback also
+broadcasts before the first batch, except for weights that Keras creates when it sees data.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class FirstBatches:
         self._names = program.names
 
     def takes_several(self, step: Step) -> bool:
-        """Return whether a step of a `train_step` may be one of several that its optimizer takes in a
+        """Return whether a step in a `train_step` may be one of several that its optimizer takes in a
         batch.
         """
         model = self._model(step)
@@ -80,7 +80,7 @@ class FirstBatches:
         return len(calls) > 1 or any(repeats(each.statement) for each in calls)
 
     def _may_be_unbuilt(self, site: Site) -> bool:
-        """Return whether a call makes a model of layers that have no weights before they see data."""
+        """Return whether a call creates a model of layers that have no weights before they see data."""
         made = self._names.site_values(site.node, site)
         if self._names.calls(site, *_SEQUENTIALS):
             first = site.node.args[:1] + [each.value for each in site.node.keywords if each.arg == "layers"]

@@ -1,6 +1,6 @@
-"""Helpers: the few short definitions that a file gets for newer versions, which Horovod does not know.
+"""Helpers: short definitions that a file gets for newer versions, which Horovod does not support.
 
-Each stands below the set-up of the file that uses it, and is recognised by what it does.
+Each is below the set-up of the file that uses it, and is recognised by its behaviour.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ class Helpers:
 
     @cached_property
     def _there(self) -> dict[str, str]:
-        """The names of helpers that the file has already, by the Horovod name that they replace."""
+        """The names of helpers that the file already has, by the Horovod name that they replace."""
         own, found = self._program.fact(OwnHorovod), dict[str, str]()
         for name, bindings in self._script.module_bindings.items():
             inner = bindings[0].inner if len(bindings) == 1 else None

@@ -1,7 +1,7 @@
 """Legacy: the lines that a file needs for `tf_keras`, which is Keras 2 on TensorFlow 2.16 and later.
 
-TensorFlow takes it where a variable of the environment says so before its import; Horovod's callbacks take
-the backend of the Keras 3 that is installed beside it, unless they are given the right one.
+TensorFlow uses it if an environment variable is set before its import; Horovod's callbacks use the backend of
+the installed Keras 3, unless they get the right one.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class Legacy:
         return [f"{hvd_keras}.callbacks.K = {tf}.keras.backend"] if self._is_meant and hvd_keras else []
 
     def edits(self) -> list[Edit]:
-        """The edits that make TensorFlow use `tf_keras`, before the first import, unless the script does
-        so.
+        """The edits that make TensorFlow use `tf_keras`, before the first import, unless the script
+        already does.
         """
         signs = self._program.whole.fact(KerasSigns)
         if not self._is_meant or signs.sets_flag or not self._program.is_started:

@@ -1,8 +1,8 @@
 """Schedule configs: the methods that a script's schedule class lacks for Keras to copy its objects.
 
-Horovod's wrap makes an optimizer anew, and its schedule with it, from what `get_config` says that the
-constructor was given.  Attributes tell that only where the constructor stores its arguments as they are: what
-is turned into a tensor, reassigned or stored under a condition has to be kept before.
+Horovod's wrap recreates an optimizer, with its schedule, from the constructor arguments that `get_config`
+returns.  Attributes contain these only if the constructor stores its arguments unchanged: arguments that are
+converted to tensors, reassigned or stored under a condition must be saved before.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ _CANNOT_HOLD = f"{_ANEW} from its configuration, which cannot hold"
 class Config:
     """The contents of a new `get_config`: the code that reads each argument; for ``**``, all others.
 
-    The code is read in `get_config` itself.  Where attributes do not hold everything it is read in front of
-    the statement `first` instead, the constructor's first, whose object is called `me`.
+    The code runs in `get_config` itself.  If attributes do not hold everything, it runs before the statement
+    `first` instead, the first of the constructor, whose object is called `me`.
     """
 
     arguments: dict[str, str]
@@ -43,8 +43,8 @@ class Config:
 class Remake:
     """A schedule class of the script, and the methods that it lacks for its objects to be copied.
 
-    `deserializes` tells that its configuration may hold objects, which its constructor would get as
-    dictionaries.  `reason` tells why its objects cannot be made again; empty if they can.
+    With `deserializes`, its configuration may contain objects, which its constructor would get as
+    dictionaries.  `reason` is the reason why its objects cannot be recreated; empty if they can.
     """
 
     scope: Scope
@@ -61,7 +61,7 @@ class Remake:
 
 
 class ScheduleConfigs:
-    """The schedule classes of one script that Horovod's wrap makes again."""
+    """The schedule classes of one script that Horovod's wrap recreates."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
@@ -91,7 +91,9 @@ class ScheduleConfigs:
         ]
 
     def _complete(self, remake: Remake, found: dict[Scope, Remake], given: Values) -> None:
-        """Add the methods that objects of a class need to be made from a configuration with such values."""
+        """Add the methods that objects of a class need to be recreated from a configuration with such
+        values.
+        """
         line = self._names.ancestry(remake.scope)
         maker = next((each for each in line if isinstance(each, Scope) and self._constructs(each)), None)
         until = line.index(maker) if maker is not None else len(line)

@@ -1,8 +1,8 @@
 """Set weights: models that get their weights from the script itself, and not from an optimizer.
 
-A target network, or an average of weights, is a copy of what trains.  One that was made before the ranks had
-the same weights is another on each rank, so it is broadcast with what trains.  Weights that the script keeps
-in arrays and puts back later are reached by no such broadcast: the model is broadcast before they are read.
+A target network, or an average of weights, is a copy of trained weights.  A copy made before the ranks had
+the same weights differs by rank, so it is broadcast with the trained model.  Such a broadcast does not reach
+weights that the script saves in arrays and restores later: the model is broadcast before they are read.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _ASSIGN = "assign"
 
 
 class SetWeights:
-    """The models of one program whose weights the script sets, as far as they are known."""
+    """The models of one program whose weights the script sets, as far as known."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
@@ -96,7 +96,8 @@ class SetWeights:
     def kept_before(self, fit: Fit) -> list[tuple[Statement, str]]:
         """The statements at which a `fit`'s model is broadcast before its weights are copied, with the names.
 
-        What a callback keeps when the training begins, it keeps before Horovod's callback broadcasts.
+        A callback that saves weights at the start of the training does so before Horovod's callback
+        broadcasts.
         """
         found = self._kept(fit.site, [fit.model])
         if not fit.site.deferred and dotted(fit.model) and any(map(self._keeps_first, self._callbacks)):
@@ -172,7 +173,7 @@ class SetWeights:
         return self._names.descends(cls, *api.CALLBACK)
 
     def _keeps_first(self, cls: Scope) -> bool:
-        """Return whether a callback keeps the weights that a training begins with, and puts weights back."""
+        """Return whether a callback saves the initial weights of a training, and restores weights."""
         read = [at for at, _ in self._read if self._is_in(at.scope, cls, _FIRST) and not _is_counted(at)]
         setting = self._script.sites_named(_SET, _ASSIGN)
         return bool(read) and any(self._is_in(each.scope, cls) for each in setting)
@@ -197,7 +198,7 @@ class SetWeights:
     def _written(self) -> list[list[Occurrence]]:
         """The models whose weights are set from those of others, each by all names that it has.
 
-        Not those that are parts of a model which sets them itself: they are broadcast with that.
+        Parts of a model that sets their weights itself are left out: they are broadcast with it.
         """
         functions = {site.scope.function() for site in self._script.sites_named(*_ARRAYS)}
         found = [each for each in self._set if each.scope.function() in functions]
@@ -302,12 +303,14 @@ def _is_counted(at: Occurrence) -> bool:
 
 
 def _is_later(site: Site) -> bool:
-    """Return whether a call is not made when its statement runs, but by a function that this makes."""
+    """Return whether a call is not made by its statement, but later by a function that the statement
+    creates.
+    """
     return site.deferred and any(isinstance(each, ast.Lambda) for each in ast.walk(site.statement.node))
 
 
 def _model_copied(node: ast.expr) -> ast.expr | None:
-    """The model of whose variables a comprehension makes copies, if that has a name."""
+    """The model whose variables a comprehension copies, if that has a name."""
     assert isinstance(node, ast.ListComp | ast.DictComp)
     of = node.generators[0].iter
     made = node.elt if isinstance(node, ast.ListComp) else node.value

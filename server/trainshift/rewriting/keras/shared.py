@@ -1,8 +1,8 @@
 """Shared optimizers: those stepped by `fit` in one mode of a script, and by a tape's loop in another.
 
-Horovod's wrap for Keras averages what `fit` computes, and nothing of what `apply_gradients` is given (seen
-on Horovod 0.28.1).  So such an optimizer may be wrapped for all modes, where it is made.  Where `compile`
-alone sees the wrap, it is wrapped in the mode that compiles, and the other one keeps what the script made.
+Horovod's wrap for Keras averages the gradients of `fit`, but not those passed to `apply_gradients` (seen on
+Horovod 0.28.1).  So such an optimizer may be wrapped for all modes, where it is created.  If only `compile`
+gets the wrap, it is wrapped in the compiling mode, and the other mode keeps the script's optimizer.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from trainshift.python.syntax.chunk_syntax import Site, dotted, last_name
 class InMode:
     """A `compile` in the one mode that wraps an optimizer.
 
-    `name` is the (dotted) name that holds the wrap from there on; empty if only the call is given it.
+    `name` is the (dotted) name that holds the wrap from there on; empty if only the call gets it.
     """
 
     compile: Compile
@@ -50,7 +50,7 @@ class Shared:
 
     @cached_property
     def _behind(self) -> list[tuple[Step, set[ast.Call]]]:
-        """Every step of a tape, with the calls behind its optimizer."""
+        """Yield every step of a tape, with the calls behind its optimizer."""
         return [
             (step, calls_behind(self._script, step.receiver, step.site.scope, step.site.statement))
             for step in self._program.fact(Steps).steps
@@ -75,8 +75,8 @@ class Shared:
         return tuple(each for each in found if each is not None) if None not in found else ()
 
     def _in_mode(self, site: Site, compile: Compile) -> InMode | None:
-        """The wrap of a call's optimizer for the mode of `compile`; None if another mode may use the wrapped
-        one.
+        """The wrap of a call's optimizer for the mode of `compile`; None if another mode may use the
+        wrapped one.
         """
         given = compile.optimizer
         assert given is not None

@@ -1,4 +1,4 @@
-"""Warm-ups: where `fit` may raise its rate over the first epochs, by Horovod's callback (spec.md 8).
+"""Warm-ups: whether `fit` may raise its rate over the first epochs with Horovod's callback (spec.md 8).
 
 Before each batch the callback sets the rate of the model's optimizer, which rises to the scaled one.
 """
@@ -28,7 +28,7 @@ _MAKERS = frozenset({"deserialize", "get"})
 
 
 class WarmUps:
-    """The fits of one program that can warm their rate up."""
+    """The fits of one program that can warm up their rate."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
@@ -69,7 +69,7 @@ class WarmUps:
 
     @cached_property
     def _schedules(self) -> dict[ast.Call, Site]:
-        """The calls that make schedules of rates, of TensorFlow's classes or of the script's own."""
+        """The calls that create schedules of rates, of TensorFlow's classes or of the script's own."""
         return {site.node: site for site in self._script.sites if self._makes_schedule(site)}
 
     def _makes_schedule(self, site: Site) -> bool:

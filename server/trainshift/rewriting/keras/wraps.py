@@ -1,8 +1,8 @@
 """Wraps: the optimizers of a script that need `hvd.DistributedOptimizer`, and the place of each wrap.
 
 An optimizer is followed from where it trains (the `compile` of a fitted model) back to the call that makes
-it, through names, containers and functions; that call is where it is wrapped.  Of a wrapper such as
-`LossScaleOptimizer` it is the inner one (spec.md 5.22).
+it, through names, containers and functions; that call is where it is wrapped.  For a wrapper such as
+`LossScaleOptimizer`, the inner one is wrapped (spec.md 5.22).
 """
 
 from __future__ import annotations
@@ -52,12 +52,12 @@ _OWN_OPTIMIZERS = (
 class Wrap:
     """An optimizer to wrap, by the call that makes it.
 
-    `target` is the (dotted) name that the call's own statement gives it, empty if there is none; `module`
-    is the one of Horovod that wraps it.  `compile` is the call whose argument it is written as.  `is_shared`
-    tells that tapes use it in other modes of the script; `modes` are then the places where it is wrapped, if
-    it need not be where it is made.  It is wrapped where it is `used` if the script has a wrap of it that it
-    does not use.  `said` is what its library's entry says of it.  `keeps_rate` tells that Horovod
-    cannot remake its schedule, so that the wrapped one is given it again.
+    `target` is the (dotted) name in the call's own statement, empty if there is none; `module` is the Horovod
+    module that wraps it.  `compile` is the call with the optimizer as a direct argument.  With `is_shared`,
+    tapes use it in other modes of the script; `modes` are then the places where it is wrapped, if not at its
+    creation.  It is wrapped where it is `used` if the script has an unused wrap of it.  `said` is the note in
+    its library's entry.  With `keeps_rate`, Horovod cannot recreate its schedule, so the wrapped optimizer
+    gets it again.
     """
 
     site: Site
@@ -102,7 +102,7 @@ class Unnamed:
 class HiddenOptimizer:
     """An optimizer that trains and cannot be wrapped, the place of its use, and the reason.
 
-    It is not `essential` where the script itself wraps it in some cases.
+    It is not `essential` if the script itself wraps it in some cases.
     """
 
     site: Site
@@ -147,7 +147,7 @@ class Wraps:
 
     @property
     def unnamed(self) -> list[Unnamed]:
-        """The arguments that may be names of optimizers, which only a run would show."""
+        """The arguments that may be names of optimizers, which are known only at run time."""
         return self._unnamed if self.all else []
 
     @cached_property
@@ -184,7 +184,7 @@ class Wraps:
         return wraps, self._named, self._hidden
 
     def makes_optimizer(self, site: Site) -> bool:
-        """Return whether the call makes an optimizer of a known class, or of one of the script's own."""
+        """Return whether the call creates an optimizer of a known class, or of one of the script's own."""
         for value in self._names.callee(site):
             if isinstance(value, Library):
                 known = api.canonical(value.name.removesuffix(".from_config"))
@@ -302,7 +302,7 @@ class Wraps:
     def _schedule_given(self, site: Site) -> str:
         """The library schedule of an optimizer, which Horovod cannot copy; or "".
 
-        Its configuration holds a function or another schedule, of which Keras makes a dictionary.
+        Its configuration contains a function or another schedule, which Keras turns into a dictionary.
         """
         for given in arguments(site.node):
             for value in self._names.site_values(given, site):
@@ -312,7 +312,7 @@ class Wraps:
         return ""
 
     def _keep_rate(self, use: _Use, site: Site, schedule: str) -> None:
-        """Wrap an optimizer and give it its schedule again, which Keras optimizers of today do not accept."""
+        """Wrap an optimizer and give it its schedule again, which current Keras optimizers do not accept."""
         made = (value for value in self._names.callee(site) if isinstance(value, Library))
         if not all(api.is_subclass(value.name, *_SETTABLE) for value in made):
             self._hide(
@@ -325,13 +325,13 @@ class Wraps:
             self._wraps.setdefault(site.node, replace(self._wrap(site, use), keeps_rate=True))
 
     def _averages_in_tapes_alone(self, site: Site) -> bool:
-        """Return whether a call's optimizer steps others itself, which a wrap does not see."""
+        """Return whether a call's optimizer steps others itself, which a wrap does not affect."""
         known = self._libraries.called(site, Role.OPTIMIZER)
         return known is not None and known.text("averages") == "tape"
 
     @cached_property
     def _factories(self) -> dict[ast.Call, Entry]:
-        """The calls of functions of libraries that make an optimizer, alone or with its schedule."""
+        """The calls of library functions that create an optimizer, alone or with its schedule."""
         return {site.node: known for site, known in self._libraries.sites(Role.OPTIMIZER_FACTORY)}
 
     def _read_factories(self, use: _Use, made: list[Site]) -> None:

@@ -61,8 +61,8 @@ _DEFERRING = (ast.Lambda, ast.JoinedStr, *COMPREHENSIONS)
 class Form(Enum):
     """The form in which rank 0 sends a value: a Python object, a tensor, or the result of a test.
 
-    SORTED: it tells nothing, since all have the same files, each in an order of its own.  LISTED: it tells
-    what an iterator gives, which cannot be sent itself.
+    SORTED: nothing is sent, because all ranks have the same files, in different orders.  LISTED: the elements
+    of an iterator, which cannot be sent itself.
     """
 
     SORTED = "sorted"
@@ -96,7 +96,7 @@ class Agreement:
         return [self._mended(each) or each for each in found]
 
     def _of_paths(self) -> Iterator[Divergence]:
-        """Yield the file names of this run, which rank 0 writes to and all ranks read."""
+        """Yield the file names of this run, to which rank 0 writes and which all ranks read."""
         causes = self._program.fact(Uniformity).causes
         asks = self._program.fact(Uniformity).asks_any
         for read in self._program.fact(ReadBack).of_all if asks else ():

@@ -28,7 +28,7 @@ from trainshift.python.values.backward_slice import backward_slice
 
 
 class Choice:
-    """The choice that one program has to do without Horovod."""
+    """The option of one program to run without Horovod."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
@@ -44,8 +44,9 @@ class Choice:
     def leaves_out(self, wrap: Site, made: Site) -> bool:
         """Return whether a condition of the script decides if one call's result is wrapped by another.
 
-        One on the number of ranks is none, ``if hvd.size() > 1:``, nor one on Horovod's being there, nor one
-        that is always true.  What elastic training leaves out comes before it makes all ranks equal.
+        Tests of the number of ranks (``if hvd.size() > 1:``), of Horovod's availability, and tests that are
+        always true do not count.  Code that elastic training leaves out comes before it makes all ranks
+        equal.
         """
         tests = [test for test in _conditions(wrap) if test not in _conditions(made)]
         return any(tests) and not (self._horovod.is_elastic or any(map(self._lets_wrap, tests)))
@@ -119,7 +120,7 @@ class Choice:
         return found
 
     def _shown(self, test: Occurrence) -> set[str]:
-        """The texts of a test's operands, as written and as assigned."""
+        """The texts of a test's operands, both direct and assigned."""
         found: set[str] = set()
         for at in backward_slice(self._names, test):
             found.add(ast.dump(at.node))

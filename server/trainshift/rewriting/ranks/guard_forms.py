@@ -57,8 +57,8 @@ class Form(Enum):
 class RootCall:
     """A call for rank 0 only.
 
-    `outer` is the expression to make conditional, if that is the form: the call or the chain of
-    calls that starts with it.  `reason` tells why it cannot be guarded; empty if it can.
+    `outer` is the expression to make conditional, if that is the form: the call or the chain of calls that
+    starts with it.  `reason` is the reason why it cannot be guarded; empty if it can.
     """
 
     site: Site
@@ -134,7 +134,9 @@ class GuardForms:
         return RootCall(site, RootKind.WRITE, form, site.node, "", reason)
 
     def _guard_load(self, site: Site, outer: ast.expr, doubt: str) -> RootCall | None:
-        """Weights are loaded on rank 0; the broadcast after the first step, or a new one, does the rest."""
+        """Guard a load of weights: rank 0 loads, and the broadcast after the first step, or a new one,
+        does the rest.
+        """
         assert isinstance(site.node.func, ast.Attribute)
         node, late = site.statement.node, self._restored.follows_training(site)
         plain = is_plain(site.node.func.value)
@@ -163,7 +165,7 @@ class GuardForms:
         return self._share(site)
 
     def _share(self, site: Site) -> RootCall | None:
-        """Let every rank read a file that rank 0 has saved, once it is there."""
+        """Let every rank read a file that rank 0 has saved, once it exists."""
         path = self._restored.path(site)
         if self._restored.is_shared(site) or (isinstance(path, ast.Constant) and path.value is None):
             return None
@@ -264,7 +266,7 @@ class GuardForms:
         return any(self._script.names.calls(site, *sessions) for site in self._script.sites_named(*named))
 
     def _adds_to_graph(self, site: Site) -> bool:
-        """Return whether a call makes operations of a TF1 graph, itself or in a function of the script."""
+        """Return whether a call creates operations of a TF1 graph, itself or in a function of the script."""
 
         def inside(each: Site) -> Iterator[Site]:
             called = () if _runs_graph(each) else self._script.names.called_functions(each)
@@ -293,7 +295,7 @@ def is_context_manager(site: Site) -> bool:
 
 
 def may_differ(above: Statement) -> bool:
-    """Return whether only some ranks may enter a block, such as one that tests if a file exists."""
+    """Return whether only some ranks may enter a block, for example one that tests whether a file exists."""
     node = above.node
     return isinstance(node, ast.Try) or (
         isinstance(node, ast.If) and any(isinstance(part, ast.Call) for part in ast.walk(node.test))

@@ -25,7 +25,7 @@ _REREAD = "it also reads the file, which only rank 0 has written; open it in a w
 
 
 class LibraryCalls:
-    """The calls of one script into libraries that act on the world."""
+    """The calls of one script into libraries that act outside the process."""
 
     def __init__(self, program: Program) -> None:
         self._script = program.script
@@ -50,7 +50,7 @@ class LibraryCalls:
     def moves_path(self, site: Site) -> bool:
         """Return whether a method of an unknown object moves a path, with an unused result.
 
-        The method of a table or of a string, which has such a name too, gives something or takes words.
+        Methods of tables and strings with such names return a value or take other arguments.
         """
         if not (is_alone(site) and is_method(site)) or site.name not in _MOVING or not self._imports_paths:
             return False
@@ -58,7 +58,7 @@ class LibraryCalls:
         return words <= _PATH_WORDS and len(site.node.args) == _MOVING[site.name]
 
     def form(self, site: Site, value: Value, known: Entry) -> Form | None:
-        """Return how a call is kept to rank 0; None where every rank may make it."""
+        """Return the form in which a call is kept to rank 0; None if every rank may make it."""
         if known.role is Role.TRACKER:
             return self._form_of_tracker(site, known)
         if not self._acting.acts(site, value, known):
@@ -83,7 +83,9 @@ class LibraryCalls:
         return None if by_rank else Form.ELSEWHERE
 
     def reason_against_nothing(self, site: Site) -> str:
-        """Return why other ranks cannot enter a null context: they use the target of the `with` statement."""
+        """Return the reason why other ranks cannot enter a null context: they use the target of the
+        `with` statement.
+        """
         bound = _entered_as(site)
         if bound is None:
             return ""
@@ -107,7 +109,7 @@ class LibraryCalls:
         return any(isinstance(part, ast.Name) and part.id == name for part in statement.own_parts())
 
     def _is_shown(self, statement: Statement) -> bool:
-        """Return whether a statement is a print or a call of a tracker, which is rank 0's."""
+        """Return whether a statement is a print or a call of a tracker, which belongs to rank 0."""
         node = statement.node
         if not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)):
             return False
@@ -116,16 +118,18 @@ class LibraryCalls:
         return any(map(prints, named)) or self._libraries.called(site, Role.TRACKER) is not None
 
     def reason_against_elsewhere(self, site: Site, known: Entry) -> str:
-        """Return why other ranks cannot write to the null device: they read the file; "" if they can."""
+        """Return the reason why other ranks cannot write to the null device: they read the file; "" if
+        they can.
+        """
         path = argument(site.node, 0, known.text("path"))
         if path is None or isinstance(path, ast.Starred):
             return "the path may be hidden in * or ** arguments; pass it by name"
         return _REREAD if self._acting.reads_too(site, known) else ""
 
     def reason_against_devnull(self, site: Site) -> str:
-        """Return why other ranks cannot open nothing in place of a file; "" if they can.
+        """Return the reason why other ranks cannot open the null device instead of a file; "" if they can.
 
-        A mode such as ``a+`` or ``r+`` keeps what the file holds already, which the script then reads.
+        A mode such as ``a+`` or ``r+`` keeps the contents of the file, which the script then reads.
         """
         mode = argument(site.node, 1, "mode")
         modes = texts(self._names.site_values(mode, site)) if mode is not None else []
@@ -139,11 +143,11 @@ class LibraryCalls:
 
     @cached_property
     def left(self) -> dict[str, list[Site]]:
-        """The calls that every rank makes, and that may act so that one rank should, by their packages.
+        """The calls that every rank makes although perhaps only one should, by their packages.
 
-        They are statements that go to libraries of which nothing is known, by their own names or by what was
-        made there, and that are not known to set something up.  Or they act beyond this program, and what
-        they give is used, or their command is not known.
+        They are statements that call unknown libraries, directly or through their objects, and that do not
+        set anything up.  Or they act beyond this program, and their result is used, or their command is
+        unknown.
         """
         found: dict[str, list[Site]] = {}
         outside = dict(self._libraries.sites(Role.OUTSIDE))
@@ -171,7 +175,7 @@ class LibraryCalls:
     def _unknown(self) -> frozenset[str]:
         """The packages that the script imports and no entry describes.
 
-        Of those that act beyond the program alone, an entry tells what is known to, and no more.
+        For packages that act beyond the program, an entry describes only the known members.
         """
         imported = {each.full_name.partition(".")[0] for each in self._script.imports} - {""}
         known = _KNOWN | sys.stdlib_module_names

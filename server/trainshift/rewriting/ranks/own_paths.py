@@ -72,7 +72,7 @@ class OwnPaths:
     def _is_own(self, place: ast.expr, site: Site) -> bool:
         """Return whether the rank is part of a path.
 
-        One that is chosen by the rank, ``path if hvd.rank() == 0 else os.devnull``, is no rank's own.
+        A path chosen by the rank, ``path if hvd.rank() == 0 else os.devnull``, does not count.
         """
 
         def behind(at: Occurrence) -> Iterable[Occurrence]:
@@ -91,6 +91,6 @@ class OwnPaths:
         )
 
     def _is_of_tensorflow(self, at: Occurrence) -> bool:
-        """Return whether an expression is something of TensorFlow's, which names no place."""
+        """Return whether an expression is a TensorFlow object, which names no place."""
         values = self._names.values(at.node, at.scope, at.statement)
         return any(isinstance(each, Instance) and each.cls.startswith("tensorflow.") for each in values)

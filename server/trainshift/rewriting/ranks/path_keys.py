@@ -30,7 +30,7 @@ class PathKeys:
         self._numbers: dict[Hashable, str] = {}
 
     def of(self, path: Occurrence) -> frozenset[str]:
-        """Return the keys of a path, wherever it comes from, such as from callers' arguments."""
+        """Return the keys of a path from any source, such as callers' arguments."""
         found: set[str] = set()
         for at in reachable([path], self._sources, _place):
             found.add(self._key(at))
@@ -111,19 +111,21 @@ class PathKeys:
 
 
 def is_shown(key: str) -> bool:
-    """Return whether a key is a path that the script shows, and not one known by its expression."""
+    """Return whether a key is a path that the script shows, rather than only an expression."""
     return key.startswith(_SHOWN)
 
 
 def _same_path(node: ast.expr) -> ast.expr | None:
-    """Return the text or object that a path is made from: ``Path(text)``; None for anything else."""
+    """Return the text or object from which a path is made: ``Path(text)``; None for any other expression."""
     if not isinstance(node, ast.Call) or last_name(node.func) not in _CONVERTING:
         return None
     return node.args[0] if len(node.args) == 1 and not node.keywords else None
 
 
 def may_end_alike(one: ast.expr, other: ast.expr | None) -> bool:
-    """Return whether two paths may end in the same text, as far as it is known; None may not."""
+    """Return whether two paths may end in the same text, as far as known; a path without known end may
+    not.
+    """
     if other is None:
         return False
     ends = _end(one), _end(other)
@@ -158,7 +160,7 @@ def _written(node: ast.expr) -> str:
 
 
 def _folders(at: Occurrence) -> tuple[Occurrence, ...]:
-    """Return the folder that a path begins with, if any: ``join(folder, name)`` or ``folder / name``."""
+    """Return the folder at the start of a path, if any: ``join(folder, name)`` or ``folder / name``."""
     node = at.node
     if isinstance(node, ast.Call) and node.args and last_name(node.func) in ("join", "str", "Path"):
         return (at.part(node.args[0]),)

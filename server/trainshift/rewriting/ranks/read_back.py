@@ -47,9 +47,10 @@ _SELF = "self"
 
 
 class Read(NamedTuple):
-    """A call that reads a file: the path, and the statement before which all ranks still go together.
+    """A call that reads a file: the path, and the statement up to which all ranks run the same code.
 
-    A read in a thread or in a graph waits where the thread is started, the data is made or the graph is run.
+    A read in a thread or in a graph waits where the thread is started, the data is created or the graph is
+    run.
     """
 
     site: Site
@@ -159,7 +160,7 @@ class ReadBack:
         )
 
     def _is_on_root(self, site: Site) -> bool:
-        """Return whether rank 0 alone makes a call, or the objects of the class that makes it."""
+        """Return whether only rank 0 makes a call, or the objects of the class that makes it."""
         horovod = self._program.fact(Horovod)
         cls = class_around(site.scope)
         made = list(self._script.sites_named(cls.name)) if cls is not None else []
@@ -171,7 +172,9 @@ class ReadBack:
         return any(not guarded.isdisjoint(call.statement.path()) for call in calls)
 
     def _is_written(self, read: Read, written: dict[str, int]) -> bool:
-        """Return whether a write precedes all that waits for it, or a function that reads runs after it."""
+        """Return whether a write precedes everything that waits for it, or a function that reads runs
+        after it.
+        """
         start = self._start(read.anchor)
         path = of_call(read.site).part(read.path)
         own, folders = self._paths.of(path), self._paths.of_folders(path)
@@ -210,9 +213,10 @@ class ReadBack:
         yield from (Read(site, path, anchor) for anchor in dict.fromkeys(anchors))
 
     def _together(self, site: Site) -> list[Site]:
-        """Return the outermost calls at which ranks go apart, or else the call that reads itself.
+        """Return the outermost calls at which ranks may diverge, or else the reading call itself.
 
-        They go apart in a thread of its own, in a graph, and where a rank alone decides whether it comes.
+        They may diverge in a thread, in a graph, and where each rank decides for itself whether it runs the
+        code.
         """
         calls = list(reachable([site], self._outwards))
         begun = {outer for call in calls for outer in self._outside(call)}
@@ -250,7 +254,7 @@ class ReadBack:
         return []
 
     def _anchor(self, statement: Statement) -> Statement:
-        """Return the first statement of a function from which on ranks may take different paths."""
+        """Return the first statement of a function after which ranks may take different paths."""
         around = [each for each in statement.path() if each.scope is statement.scope]
         blocks = {each.parent for each in around}
         apart = [each for each in around[1:] if may_differ(each)]
@@ -287,7 +291,7 @@ class ReadBack:
         return site.scope.function() is not None and self._program.fact(Restored).follows_training(site)
 
     def is_native(self, path: ast.expr, site: Site) -> bool:
-        """Return whether Keras may keep a model under the path in its own format, which names Horovod's
+        """Return whether Keras may save a model to the path in its own format, which names Horovod's
         classes.
         """
         values = self._program.names.site_values(path, site)
@@ -344,7 +348,7 @@ class ReadBack:
 
 
 def _places(site: Site) -> Iterator[ast.expr]:
-    """Yield the parts of a writing call that may be the path, its receiver among them."""
+    """Yield the parts of a writing call that may be the path, including its receiver."""
     for given in arguments(site.node):
         # After the rewrite, the path of `open` differs between rank 0 and the others.
         path = given.body if isinstance(given, ast.IfExp) else given

@@ -30,7 +30,7 @@ _DEEPEST = 3
 
 
 class Restored:
-    """The calls of one script that restore or load weights: when they run, and which variables they set."""
+    """The calls of one script that restore or load weights: when they run, and the variables they set."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
@@ -76,7 +76,7 @@ class Restored:
         )
 
     def is_trained(self, site: Site) -> bool:
-        """Return whether the object that the method belongs to is a model that some step or `fit` trains."""
+        """Return whether the method's object is a model that some step or `fit` trains."""
         assert isinstance(site.node.func, ast.Attribute)
         known = self._names.site_values(site.node.func.value, site)
         trained = [(model, step.site) for step in self._program.fact(Steps).steps for model in step.models]
@@ -93,7 +93,7 @@ class Restored:
         )
 
     def _is_made_once(self, value: Value) -> bool:
-        """Return whether a value is one object, and none of several that a function makes."""
+        """Return whether a value is a single object, and not one of several that a function creates."""
         if isinstance(value, UserInstance) and value.node is None:
             return True
         made = value.node if isinstance(value, Instance | UserInstance) else None
@@ -135,8 +135,8 @@ class Restored:
     # Checkpointed objects, and trained objects
 
     def _trained_at(self, site: Site) -> list[tuple[ast.expr, Site, bool]]:
-        """The models or optimizers of the steps that are the same objects at `site`; whether each is a
-        model.
+        """The models or optimizers of the steps that are the same objects at `site`, each with whether it
+        is a model.
         """
         return [
             (node, step.site, is_model)
@@ -197,5 +197,5 @@ class Restored:
 
 
 def _runs(statement: Statement) -> bool:
-    """Return whether the body of a statement runs in place, which a definition's does not."""
+    """Return whether the body of a statement runs in place, unlike that of a definition."""
     return not isinstance(statement.node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)

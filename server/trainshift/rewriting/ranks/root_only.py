@@ -1,7 +1,7 @@
 """Find the calls that only one rank should make: the prints, writes and progress bars of a script.
 
-HV07 and HV08 share this fact, since a statement that one of them guards must not be guarded again,
-from the inside or the outside, by the other.
+HV07 and HV08 share this fact, because a statement guarded by one of them must not be guarded again, from the
+inside or the outside, by the other.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _OPENED = "other ranks would have no file; open it in a with statement"
 
 
 class RootOnly:
-    """The calls of one script that rank 0 alone should make."""
+    """The calls of one script that only rank 0 should make."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
@@ -61,7 +61,7 @@ class RootOnly:
 
     @cached_property
     def calls(self) -> list[RootCall]:
-        """Every call to keep to rank 0 that is not kept to it already, in text order."""
+        """Every call to keep to rank 0 that is not kept to it yet, in text order."""
         candidates = [site for site in self._candidates() if not self._is_before_start(site)]
         found = [call for site in candidates if (call := self._read(site)) is not None]
         whole = (Form.GUARD, Form.RELOAD)
@@ -88,8 +88,8 @@ class RootOnly:
 
     @cached_property
     def shared(self) -> list[tuple[Site, str]]:
-        """The calls in training loops that every rank makes and no rule rewrites, and their effect on each
-        rank.
+        """The calls in training loops that every rank makes and no rule rewrites, with their effect on
+        each rank.
         """
         found = []
         names = self._program.fact(Libraries).names_stating("stays")
@@ -154,7 +154,7 @@ class RootOnly:
         return None
 
     def _with_reason(self, call: RootCall | None, value: Value) -> RootCall | None:
-        """The call, and why its library's entry cannot be followed here."""
+        """The call, with the reason why its library's entry cannot be followed here."""
         calls = self._program.fact(LibraryCalls)
         if call is not None and call.form is Form.PATH and not call.reason:
             return replace(call, reason=calls.reason_against_devnull(call.site))
@@ -282,9 +282,9 @@ class RootOnly:
         return site.name not in ("write", "dump") or isinstance(site.parent, ast.Expr)
 
     def _is_to_memory(self, site: Site) -> bool:
-        """Return whether a call writes to an object that writes nothing on other ranks: a book of sheets.
+        """Return whether a call writes to an object that writes nothing on other ranks: a workbook.
 
-        All ranks fill it, and then close it: one without a sheet cannot be closed.
+        All ranks fill it, and then close it: a workbook without a sheet cannot be closed.
         """
         libraries = self._program.fact(Libraries)
         for value in self._script.names.site_values(arguments(site.node)[0], site):
@@ -309,7 +309,7 @@ class RootOnly:
         return any(name.rpartition(".")[2] in _TALKATIVE for name in names)
 
     def _is_callbacks_model(self, site: Site) -> bool:
-        """Return whether the receiver is the model that Keras gives a callback, ``self.model``."""
+        """Return whether the receiver is the model that Keras assigns to a callback, ``self.model``."""
         names, function = self._script.names, site.node.func
         return isinstance(function, ast.Attribute) and any(
             isinstance(value, Member) and value.name == "model" and names.is_a(value.owner, *api.CALLBACK)
@@ -357,7 +357,7 @@ def _is_writing_mode(text: str) -> bool:
 
 
 def _is_import_fallback(statement: Statement) -> bool:
-    """Return whether the statement handles a failed import: Horovod is not there yet."""
+    """Return whether the statement handles a failed import, before Horovod is available."""
     below = statement
     for above in statement.ancestors():
         if isinstance(above.node, ast.Try) and below.branch.startswith("except"):
@@ -368,7 +368,7 @@ def _is_import_fallback(statement: Statement) -> bool:
 
 
 def verbosity(site: Site, names: Iterable[str] = ()) -> ast.expr | None:
-    """The `verbose` argument of ``evaluate`` or ``predict``, or of the class among `names` that is called."""
+    """The `verbose` argument of ``evaluate`` or ``predict``, or of the called class among `names`."""
     signature = api.method("tensorflow.keras.Model", site.name)
     for name in filter(_is_verbose, names):
         signature = api.constructor(name)

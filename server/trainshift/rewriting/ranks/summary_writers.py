@@ -1,4 +1,4 @@
-"""Writers: objects of TensorFlow 1 that write files, which other ranks than rank 0 do without."""
+"""Writers: TensorFlow 1 objects that write files, and that only rank 0 needs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def writes(value: Member) -> bool:
 
 
 def reason_to_keep(script: Script, effects: Effects, made: Site) -> str:
-    """The reason why other ranks need a writer, since code of every rank uses it; empty if they do not."""
+    """The reason why other ranks need a writer: code of every rank uses it; empty if they do not."""
     if isinstance(made.statement.node, ast.With | ast.AsyncWith):
         return "the block of a with statement needs the writer on every rank"
     for site in script.sites:
@@ -48,7 +48,7 @@ def reason_to_keep(script: Script, effects: Effects, made: Site) -> str:
 
 
 def _other_use(script: Script, made: Site) -> str:
-    """Tell what of a writer every rank uses that is no call of a method: ``writer[key] = value``."""
+    """Return the use of a writer on every rank that is not a method call: ``writer[key] = value``."""
     called = {site.node.func for site in script.sites}
     node = made.statement.node
     name = dotted(node.targets[0]) if isinstance(node, ast.Assign) else ""
@@ -67,7 +67,7 @@ def _is(script: Script, node: ast.expr, statement: Statement, made: Site) -> boo
 
 
 def _writes(site: Site) -> bool:
-    """Return whether a method writes by its name, as ``to_excel`` does: rank 0 alone calls it."""
+    """Return whether a method writes, judged by its name, such as ``to_excel``: only rank 0 calls it."""
     return isinstance(site.node.func, ast.Attribute) and site.name in named("writing")
 
 

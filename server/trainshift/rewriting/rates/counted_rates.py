@@ -1,7 +1,7 @@
 """Counted rates: rates that a script computes from its step counter (C25 of spec.md 8).
 
-Each rank takes its share of the steps, so its counter is at the step of one process only if it is multiplied
-by the number of ranks.
+Each rank takes its share of the steps, so its counter must be multiplied by the number of ranks to match the
+step of one process.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class CountedRates:
     def asked(self) -> set[ast.Call]:
         """The calls that create schedules which the script itself calls with a counter to be multiplied.
 
-        They are for the steps of one process then: ``optimizer.lr = schedule(step)``.
+        Then they count the steps of one process: ``optimizer.lr = schedule(step)``.
         """
         calls = [
             (above, read)
@@ -71,7 +71,7 @@ class CountedRates:
 
     @cached_property
     def _every(self) -> list[CountedRate]:
-        """All, with all that is read of their counters."""
+        """All such rates, with all reads of their counters."""
         settings = self._counters.settings if self._counters.any else ()
         return [found for each in settings for found in self._of(each.value)]
 
@@ -114,7 +114,7 @@ class CountedRates:
         )
 
     def _beside(self, counter: str, scope: Scope) -> Iterator[Occurrence]:
-        """The other reads in a function that only works out the rate, its tests among them."""
+        """The other reads in a function that only computes the rate, including its tests."""
         function = scope.function()
         if function is None or self._is_counted_in(counter, function):
             return

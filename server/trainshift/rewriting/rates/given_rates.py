@@ -35,9 +35,9 @@ _IGNORING_LR = ("tensorflow.keras.optimizers.Optimizer",)
 class GivenRate:
     """The rate argument of one of the classes that a call may instantiate.
 
-    `node` is what the call gives, and `places` where the dictionaries that it is given by ``**`` hold it; if
-    there is neither the rate is the text `default` of the argument `keyword`, which a `mapping` that cannot
-    be seen may hold, and unless there is one, `reason` says what hides it.
+    `node` is the argument of the call, and `places` are its places in dictionaries after ``**``; without
+    either, the rate is the text `default` of the argument `keyword`, which an unknown `mapping` may contain,
+    and without a default, `reason` is the obstacle.
     """
 
     node: ast.expr | None
@@ -63,7 +63,7 @@ class GivenRates:
     def makers(self) -> list[Site]:
         """The calls that may create an optimizer, by name, and those that create training objects.
 
-        What rank 0 alone makes is no optimizer of all ranks.
+        Optimizers that only rank 0 creates do not count.
         """
         named = api.last_names(*api.OPTIMIZERS, *api.OPTIMIZER_MAKERS) | {"partial"}
         used = (self._script.site_of(value.node).name for value in self._used if isinstance(value, Instance))
@@ -119,7 +119,9 @@ class GivenRates:
         return found
 
     def _is_named_at_run_time(self, site: Site) -> bool:
-        """Return whether only the run names the optimizer: ``getattr(tf.keras.optimizers, name)(0.1)``."""
+        """Return whether the optimizer is named only at run time: ``getattr(tf.keras.optimizers,
+        name)(0.1)``.
+        """
         taken = site.node.func
         if not isinstance(taken, ast.Call) or last_name(taken.func) != "getattr" or not taken.args:
             return False
@@ -279,7 +281,7 @@ class GivenRates:
         return {value for node, site in places for value in self._names.site_values(node, site)}
 
     def _is_wrapper(self, cls: str) -> bool:
-        """Return whether an optimizer class of TensorFlow has no rate of its own, such as
+        """Return whether a TensorFlow optimizer class has no rate of its own, such as
         `LossScaleOptimizer`.
         """
         signature = api.constructor(cls) if api.is_subclass(cls, *api.OPTIMIZERS) else None

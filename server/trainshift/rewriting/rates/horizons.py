@@ -1,7 +1,7 @@
-"""Horizons: how many steps a script's schedules are for (C25 of spec.md 8).
+"""Horizons: the numbers of steps in a script's schedules (C25 of spec.md 8).
 
-A schedule of TensorFlow is told so by its arguments.  One of the script's own is asked for the rate at a
-step, which is then the one that the original would be at.
+A TensorFlow schedule gets them as arguments.  A schedule of the script is called with a step, which must then
+be the step of the original.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _COMPARED = ("boundaries",)
 class Horizon:
     """A step count of a TensorFlow schedule.
 
-    `whole` tells that it must be a whole number, `each` that it is a list of such.
+    With `whole`, it must be a whole number; with `each`, it is a list of such numbers.
     """
 
     site: Site
@@ -43,8 +43,8 @@ class Horizon:
 class OwnSchedule:
     """A schedule class of the script: the parameter that is the step, and the first statement that reads it.
 
-    `made` are the calls that make an object of it. `reason` tells why the step has to stay as it is; empty if
-    it need not.
+    `made` are the calls that create its objects. `reason` is the reason why the step must stay unchanged;
+    empty if it need not.
     """
 
     name: str
@@ -55,7 +55,7 @@ class OwnSchedule:
 
 
 class Horizons:
-    """The horizons of one program that do not agree yet with the share of its steps that a rank takes."""
+    """The horizons of one program that do not match a rank's share of the steps yet."""
 
     def __init__(self, program: Program) -> None:
         self._program = program

@@ -1,8 +1,8 @@
-"""Learning rates: every place of a script where the size of an optimizer's rate is written.
+"""Learning rates: every place of a script with the value of an optimizer's rate.
 
-A rate is followed from the optimizer's constructor to where its number stands: in place, in the
-schedule that computes it (spec.md 5.7), in the variable or function that holds it.  Where it is the one in
-one case and another in another, each case is scaled where it is written.
+A rate is followed from the optimizer's constructor to its number: in place, in the schedule that computes it
+(spec.md 5.7), in the variable or function that holds it.  If it differs between cases, each case is scaled at
+its own place.
 """
 
 from __future__ import annotations
@@ -252,7 +252,7 @@ class LearningRates:
     # From an expression to the source of its number
 
     def _follow(self, place: Occurrence, settled: frozenset[ast.expr] = frozenset()) -> None:
-        """Scale a rate in place, or each of its possible cases where that is written."""
+        """Scale a rate in place, or each of its possible cases at its own place."""
 
         def cases(each: Occurrence) -> Iterator[Occurrence]:
             return reversed(self._follow_once(each, settled))
@@ -310,7 +310,7 @@ class LearningRates:
     def _is_read(self, value: Value, site: Site | None) -> bool:
         """Return whether the rate is a variable that a graph reads: it is scaled there, whatever assigns it.
 
-        One that the script scales itself is scaled where it gets its values, which are seen one by one.
+        One that the script scales itself is scaled at its assignments, case by case.
         """
         if not isinstance(value, Instance) or not api.is_subclass(value.cls, *api.VARIABLE):
             return False
@@ -450,7 +450,7 @@ class LearningRates:
 
 
 def _is_strange(value: Value) -> bool:
-    """Return whether a library that is not known made the value, or Keras by a name that is not known."""
+    """Return whether the value comes from an unknown library, or from Keras under an unknown name."""
     if not isinstance(value, Instance) or api.canonical(value.cls):
         return False
     root = value.cls.partition(".")[0]

@@ -54,7 +54,7 @@ class PlainNumbers:
         return all(self._is_number(each, met) for each in step.sources)
 
     def _is_bound(self, binding: Binding, met: set[int]) -> bool:
-        """Return True if a name is bound to a number."""
+        """Return whether a name is bound to a number."""
         if binding.kind == "parameter" and binding.inner is not None and self._is_declared(binding):
             return True
         step = self._names.source_of(binding)
@@ -92,7 +92,7 @@ class PlainNumbers:
         return False
 
     def _is_option(self, node: ast.expr, scope: Scope, statement: Statement | None) -> bool:
-        """Return True if the value is an attribute of parsed command-line options."""
+        """Return whether the value is an attribute of parsed command-line options."""
         if not isinstance(node, ast.Attribute):
             return False
         if self._names.full_names(node.value, scope, statement) & {"absl.flags.FLAGS"}:

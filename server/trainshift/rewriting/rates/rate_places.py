@@ -1,4 +1,4 @@
-"""Rate places: where a script writes a learning rate, and rates that are not scaled."""
+"""Rate places: the places of a script with a learning rate, and rates that are not scaled."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Rate:
-    """One place that a factor belongs to.
+    """One place for a factor.
 
-    `node` is the expression to multiply; None if the rate is a default, which then is the text
-    `default` of the argument `keyword` of the call `site`.  With `each`, `node` is a list whose
-    elements are the rates; with `in_mapping`, a dictionary that may hold it as `keyword`.
+    `node` is the expression to multiply; None for a default rate, which is then the text `default` of the
+    argument `keyword` of the call `site`.  With `each`, `node` is a list whose elements are the rates; with
+    `in_mapping`, a dictionary that may hold it as `keyword`.
     """
 
     statement: Statement
@@ -30,13 +30,13 @@ class Rate:
 
 
 def is_replaced(ignored: ast.expr) -> bool:
-    """Return True if the default of a rate takes the place of an ignored one: nothing else changes that."""
+    """Return whether the default of a rate replaces an ignored one."""
     return isinstance(ignored, ast.Constant | ast.Name | ast.Attribute)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class HiddenRate:
-    """A rate that is not scaled: the expression that it is the rate of, and why."""
+    """A rate that is not scaled: the expression whose rate it is, and the reason."""
 
     node: ast.expr
     within: Site | Statement

@@ -1,7 +1,7 @@
 """Minimizing: rewrite ``optimizer.minimize`` as a tape and `apply_gradients`.
 
-Keras' optimizers take the gradients of a loss, or of a function that gives it, and apply them.  In that form
-the rules see the tape, and average what it gives.
+Keras' optimizers compute the gradients of a loss, or of a function that returns it, and apply them.  After
+the rewrite, the rules can see the tape, and average its gradients.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ class Minimizing:
 
 
 def _is_written_out(function: ast.Lambda) -> bool:
-    """Return whether the body of a lambda does the same outside of it: it has no names of its own."""
+    """Return whether the body of a lambda does the same outside it: it has no names of its own."""
     parts = (ast.NamedExpr, ast.Yield, ast.YieldFrom)
     return not parameter_names(function.args) and not any(
         isinstance(each, parts) for each in ast.walk(function)

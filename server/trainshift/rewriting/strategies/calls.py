@@ -37,7 +37,7 @@ class Method:
 
 
 class _Pieces:
-    """A call of which some pieces stay, in order, with new code between them."""
+    """A call some pieces of which stay, in order, with new code between them."""
 
     def __init__(self, program: Program, site: Site) -> None:
         self._site = site
@@ -49,7 +49,7 @@ class _Pieces:
         self._line_end = self._layout.line_end_at(site) + program.script.source.indentation(self._span.end)
 
     def keep(self, node: ast.expr, lead: str, least: Level, behind: str = "") -> str:
-        """Keep an expression after the text `lead`; returns the text that must follow it, `behind` at the
+        """Keep an expression after the text `lead`; return the text that must follow it, `behind` at the
         end.
         """
         span = self._layout.enclosed(node, self._site)
@@ -60,7 +60,7 @@ class _Pieces:
         return f"){behind}" if open_up else behind
 
     def _gap(self, end: int, code: str, closing: bool = False) -> None:
-        """Put code in the place of all up to an offset; comments stay inside of the parentheses."""
+        """Replace everything up to an offset by code; comments stay inside the parentheses."""
         kept = "".join(f"  {each}{self._line_end}" for each in comments(self._text[self._at : end]))
         self._edits.append(Edit(self._at, end, f"{kept}{code}" if closing else f"{code}{kept}"))
 
@@ -75,7 +75,7 @@ class _Pieces:
 
 
 def _run(program: Program, site: Site, parent: ast.AST) -> tuple[Edit, ...]:
-    """``strategy.run(f, args=(x,), kwargs={"k": y})`` is ``f(x, k=y)``."""
+    """Turn ``strategy.run(f, args=(x,), kwargs={"k": y})`` into ``f(x, k=y)``."""
     called = _given(site, "fn")
     args, kwargs = argument(site.node, 1, "args"), argument(site.node, 2, "kwargs")
     _know_all(site, [called, args, kwargs])
@@ -105,7 +105,7 @@ def _run(program: Program, site: Site, parent: ast.AST) -> tuple[Edit, ...]:
 
 
 def _keywords(node: ast.expr | None) -> dict[str, ast.expr] | None:
-    """The arguments in a dictionary with literal names; None for anything else."""
+    """The arguments in a dictionary with literal names; None for any other expression."""
     if not isinstance(node, ast.Dict):
         return None
     words: dict[str, ast.expr] = {}
@@ -117,12 +117,12 @@ def _keywords(node: ast.expr | None) -> dict[str, ast.expr] | None:
 
 
 def _gathered(program: Program, site: Site, parent: ast.AST) -> tuple[Edit, ...]:
-    """``strategy.gather(value, axis=0)`` is ``value``."""
+    """Turn ``strategy.gather(value, axis=0)`` into ``value``."""
     return _alone(program, site, parent, _given(site, "value"))
 
 
 def _dataset(program: Program, site: Site, parent: ast.AST) -> tuple[Edit, ...]:
-    """The dataset itself; if it would only get a second name, it is prefetched as by the strategy."""
+    """The dataset itself; if it would only get a second name, it is prefetched like by the strategy."""
     given = _given(site, "dataset")
     if not (isinstance(parent, ast.Assign) and isinstance(given, ast.Name)):
         return _alone(program, site, parent, given)
@@ -145,7 +145,7 @@ def _alone(program: Program, site: Site, parent: ast.AST, value: ast.expr) -> tu
 
 
 def _reduced(program: Program, site: Site, parent: ast.AST) -> tuple[Edit, ...]:
-    """``strategy.reduce(op, value, axis=None)`` is ``value``; along an axis it is reduced by TensorFlow."""
+    """Turn ``strategy.reduce(op, value, axis=None)`` into ``value``; along an axis, TensorFlow reduces it."""
     operation, value = _given(site, "reduce_op"), _given(site, "value", 1)
     axis = argument(site.node, 2, "axis")
     _know_all(site, [operation, value, axis])
@@ -175,7 +175,7 @@ def _results(program: Program, site: Site, parent: ast.AST) -> tuple[Edit, ...]:
 
 
 def _from_function(program: Program, site: Site, parent: ast.AST) -> tuple[Edit, ...]:
-    """``strategy.distribute_datasets_from_function(f)`` is ``f`` called for one replica."""
+    """Turn ``strategy.distribute_datasets_from_function(f)`` into a call of ``f`` for one replica."""
     made = _given(site, "dataset_fn")
     pieces = _Pieces(program, site)
     rest = pieces.keep(made, "", Level.ATOM, "(")

@@ -1,7 +1,7 @@
 """Leaving: a program without its `tf.distribute` strategy: the script of one replica.
 
-Each rank of Horovod then is one replica.  That text computes what the program with its strategy computes on
-one device, so that all that is known of scripts without a strategy holds for it.
+Each rank of Horovod is then one replica.  The text computes the same as the program with its strategy on one
+device, so all rules for scripts without a strategy apply.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Leaving:
 
     @cached_property
     def _removal(self) -> Removal:
-        """All strategies go; if they cannot, those in one branch alone may stay there."""
+        """Remove all strategies; if that is impossible, those in only one branch may stay."""
         every = Removal(self._program, self._strategies.makers)
         needed = self._strategies.needed
         if every.problem is None or len(needed) == len(self._strategies.makers):

@@ -61,8 +61,8 @@ class Left:
 class Removal:
     """The removal of the strategies that some calls create, all of them or none.
 
-    `edits` are in text order, `left` what becomes of each statement; where something is not understood there
-    is a `problem` instead: the place, and why.
+    `edits` are in text order, `left` are the rewritten statements; if a use is not understood, there is a
+    `problem` instead: the place, and the reason.
     """
 
     def __init__(self, program: Program, makers: Sequence[Site]) -> None:
@@ -108,7 +108,7 @@ class Removal:
         return None
 
     def _told(self, use: Use, problem: NotUnderstood) -> tuple[Span, str]:
-        """The place of a use that is not understood, and why."""
+        """The place of a use that is not understood, with the reason."""
         node, statement = _shown(use), use.statement
         code = one_line(self._script.text(node, statement))
         code = code if len(code) < 50 else f"{code[:46]}..."
@@ -199,7 +199,7 @@ class Removal:
         return isinstance(node, ast.Call) and node not in self._strategies.calls
 
     def _know_pure(self, use: Use) -> None:
-        """Raise where making the strategy does more than that."""
+        """Raise if creating the strategy does anything else."""
         own = (
             site
             for site in self._script.sites
@@ -256,7 +256,7 @@ class Removal:
     # The number of replicas
 
     def _count(self, use: Use, member: ast.Attribute) -> None:
-        """Count a rank as one replica; where the number is shown, it becomes the number of ranks."""
+        """Replace the number of replicas by 1; where the number is shown, by the number of ranks."""
         if self._is_shown(use):
             span = self._span_of(use, member)
             self._note(use, "Use the number of ranks").shown.append((span, "size()"))
@@ -311,7 +311,7 @@ class Removal:
     # Blocks
 
     def _enter(self, use: Use, site: Site) -> None:
-        """``with strategy.scope():`` becomes its body."""
+        """Turn ``with strategy.scope():`` into its body."""
         item = use.around[2]
         if not isinstance(item, ast.withitem) or not isinstance(use.statement.node, ast.With):
             raise NotUnderstood("its scope is not entered by with")
@@ -352,11 +352,11 @@ class Removal:
         self._drop(site.node, Span(start, span.end))
 
     def _drop(self, holder: ast.AST, entry: Span) -> None:
-        """Take an entry out of a list of arguments, of parameters or of imported names."""
+        """Remove an entry from a list of arguments, of parameters or of imported names."""
         self._entries.setdefault(holder, []).append(entry)
 
     def _parameter(self, site: Site, function: Scope, given: ast.expr) -> str:
-        """The parameter that a function gets an argument as."""
+        """The parameter that receives an argument."""
         for each in parameters(function):
             if self._program.names.argument(site, function, each.arg) is given:
                 return each.arg

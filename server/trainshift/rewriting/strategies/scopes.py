@@ -1,4 +1,4 @@
-"""Scopes: ``with strategy.scope():`` becomes its body."""
+"""Scopes: replace ``with strategy.scope():`` by its body."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def left_scopes(program: Program, entered: Mapping[Statement, list[ast.expr]]) -
 
 
 def _flat(program: Program, statement: Statement, node: ast.With) -> Iterator[Edit]:
-    """The body moves out; comments of the header stay above it."""
+    """Move the body out; comments of the header stay above it."""
     script, layout = program.script, program.fact(Layout)
     source, text = script.source, script.source.text
     span = script.statement_span(statement)

@@ -11,9 +11,9 @@ from trainshift.rewriting.strategies.uses import Strategies
 
 
 def read_by_own_name(program: Program, site: Site) -> tuple[Edit, ...] | None:
-    """The edits that have a dataset read by its own name wherever its distributed one is read.
+    """The edits that replace reads of a distributed dataset's name by the dataset's own name.
 
-    The statement that gives it the other name can then go.  None where the two may differ.
+    Then the statement that binds the other name can be removed.  None if the two may differ.
     """
     node = site.statement.node
     given = site.node.args[0] if site.node.args else None

@@ -33,7 +33,7 @@ REPLICATING = frozenset({"MirroredStrategy", "OneDeviceStrategy", "MultiWorkerMi
 class Use:
     """An expression for a strategy, with the nodes around it, innermost first.
 
-    Not `sure` where it may stand for something else too.
+    Not `sure` if it may have another value too.
     """
 
     node: ast.expr
@@ -80,7 +80,7 @@ class Strategies:
         return [site for site in self.makers if not self._is_beside(site)]
 
     def uses(self, makers: Sequence[Site]) -> list[Use]:
-        """The uses of the strategies that some calls make, in text order, creations among them."""
+        """The uses of the strategies that some calls create, in text order, including the creations."""
         found: set[ast.AST] = set()
         made: set[ast.AST] = {site.node for site in makers}
         while not made <= found:  # An expression that may be one of two strategies is a use of both.
@@ -108,7 +108,7 @@ class Strategies:
 
     @cached_property
     def own_classes(self) -> list[Scope]:
-        """The classes of the program's own that are strategies."""
+        """The strategy classes of the program itself."""
         if not self._is_named:
             return []
         return [
@@ -140,7 +140,9 @@ class Strategies:
         return [site for site in calls if self.name_of(site)]
 
     def _is_beside(self, maker: Site) -> bool:
-        """Return whether a strategy is created and used in one branch only, and the others do without."""
+        """Return whether a strategy is created and used in one branch only, and the others work without
+        it.
+        """
         if not is_of_one_branch(maker):
             return False
         below, above = next(

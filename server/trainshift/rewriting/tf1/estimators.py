@@ -1,6 +1,6 @@
-"""Estimators: where a script makes them, and the optimizers of those that come ready made.
+"""Estimators: their creation in a script, and the optimizers of ready-made ones.
 
-What the names and defaults of ready-made Estimators mean is as the installed `tensorflow_estimator` has it.
+The names and defaults of ready-made Estimators are those of the installed `tensorflow_estimator`.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ _RATES = (
 class Canned:
     """An optimizer that a ready-made Estimator gets by name, or by default.
 
-    `word` is the argument, `node` the expression of the name (None for the default), `name` what it says;
-    `module`, `cls` and `rate` tell what it means.
+    `word` is the argument, `node` the expression of the name (None for the default), `name` its value;
+    `module`, `cls` and `rate` are its meaning.
     """
 
     word: str
@@ -67,7 +67,9 @@ class Canned:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Made:
-    """A call that creates an Estimator of the class `cls`; `reason` says why it cannot be converted."""
+    """A call that creates an Estimator of the class `cls`; `reason` is the reason why it cannot be
+    converted.
+    """
 
     site: Site
     cls: str
@@ -95,7 +97,7 @@ class Estimators:
 
     @cached_property
     def made(self) -> list[Made]:
-        """The calls that make Estimators, in a script that trains one."""
+        """The calls that create Estimators, in a script that trains one."""
         found = []
         for site in self._script.sites if self.is_used else ():
             for value in self._names.callee(site):
@@ -236,7 +238,7 @@ class Estimators:
 
     @cached_property
     def _inside(self) -> dict[Scope, list[Site]]:
-        """The calls in each function, those of the functions in it among them."""
+        """The calls in each function, including those in its inner functions."""
         found: dict[Scope, list[Site]] = {}
         for site in self._script.sites:
             scope: Scope | None = site.scope
@@ -280,7 +282,7 @@ class Estimators:
 
     @cached_property
     def _is_of_tensorflow_1(self) -> bool:
-        """Return whether the script calls names that `tensorflow` has only in TensorFlow 1."""
+        """Return whether the script uses names that `tensorflow` has only in TensorFlow 1."""
         names = (
             value.name
             for site in self._script.sites
@@ -294,7 +296,7 @@ class Estimators:
         )
 
     def _meaning(self, cls: str, word: str, name: str) -> tuple[str, str, str] | None:
-        """The module, the class and the rate behind a name."""
+        """The module, the class and the rate for a name."""
         old = cls.startswith(_V1) or self._is_of_tensorflow_1
         for family, argument_name, first, second in _RATES:
             if cls.rpartition(".")[2].startswith(family) and argument_name == word:

@@ -1,7 +1,7 @@
 """Graphs: the training in a TensorFlow 1 graph, and the gradients that Horovod must average.
 
-A wrapped optimizer averages in `compute_gradients`, which `minimize` calls; what `tf.gradients` gives goes
-past it, so that it is averaged where it is taken.
+A wrapped optimizer averages in `compute_gradients`, which `minimize` calls; the result of `tf.gradients`
+bypasses it, so it is averaged at its call.
 """
 
 from __future__ import annotations

@@ -29,8 +29,7 @@ _OTHERS = {
 class Hooks(Listed):
     """The hooks argument of one call: `word` is its name, `given` is None if there is none.
 
-    `hidden` tells that ``*`` or ``**`` may hide them; `stopping` names those of the script's own that ask to
-    stop.
+    With `hidden`, ``*`` or ``**`` may hide them; `stopping` names the script's own hooks that request a stop.
     """
 
     site: Site
@@ -98,7 +97,7 @@ class HookLists(Lists):
         return list(found.values())
 
     def _called(self, name: str) -> set[str]:
-        """The names of a function in calls: its own, or those that imports give it."""
+        """The names of a function in calls: its own, or import aliases."""
         last = name.rpartition(".")[2]
         return {last, *(new for new, old in self._script.code.renamed_imports if old == last)}
 

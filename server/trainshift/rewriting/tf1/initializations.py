@@ -1,6 +1,6 @@
 """Initializations: the places where a script initializes the variables of a TensorFlow 1 session.
 
-A broadcast belongs behind every statement that initializes or restores variables.
+A broadcast must follow every statement that initializes or restores variables.
 """
 
 from __future__ import annotations
@@ -57,10 +57,10 @@ ALL = ""
 class Initialization:
     """A call that sets variables: it runs an initializer, or restores a checkpoint.
 
-    `anchor` is the statement that a broadcast may follow; `reason` tells why none may, empty if one may.
-    `variables` is the code of the lists of those that are given values, `ALL` alone if that is every one.
-    `session` is the one that is named, None for the default one; `by_operation` tells that the initializer is
-    asked to run itself, and `in_its_graph` that the session's graph may not be the default one here.
+    `anchor` is the statement that a broadcast may follow; `reason` is the reason why none may, empty if one
+    may. `variables` is the code of the lists of initialized variables, `ALL` alone for all. `session` is the
+    named session, None for the default one; with `by_operation`, the initializer's own `run` is called, and
+    with `in_its_graph`, the session's graph may not be the default one here.
     """
 
     site: Site
@@ -84,9 +84,9 @@ class Initializations:
 
     @cached_property
     def all(self) -> list[Initialization]:
-        """The calls behind which the variables of a session are to be broadcast, in text order.
+        """The calls after which the variables of a session must be broadcast, in text order.
 
-        Where one directly follows another, its broadcast serves both: variables may have no value before.
+        If one directly follows another, its broadcast serves both: variables may have no value before.
         """
         seen: set[tuple[object, ...]] = set()
         kept = []
@@ -105,7 +105,7 @@ class Initializations:
         return kept
 
     def _next(self, each: Initialization) -> Initialization | None:
-        """The initialization of the same session that follows before anything else is run in it."""
+        """The next initialization of the same session, before anything else runs in it."""
         block, index = self._script.siblings(each.anchor)
         sessions = self._sessions_of(each.site)
         for after in () if each.reason else block[index + 1 :]:
@@ -131,7 +131,7 @@ class Initializations:
 
     @cached_property
     def missing(self) -> Site | None:
-        """A training call in a session whose variables are never initialized or broadcast, as far as is
+        """A training call in a session whose variables are never initialized or broadcast, as far as
         known.
         """
         if self._program.fact(OwnHorovod).hooks or self._horovod.calls("broadcast_"):
@@ -254,7 +254,7 @@ class Initializations:
         return self._program.fact(Executions).runs_once(site) and not before
 
     def _is_variable(self, node: ast.expr, scope: Scope, statement: Statement | None) -> bool:
-        """Return whether an expression is a variable: not an iterator, which has an initializer too."""
+        """Return whether an expression is a variable, and not an iterator, which has an initializer too."""
         values = self._names.values(node, scope, statement)
         if self._names.may_be(values, *api.VARIABLE) or any(
             isinstance(value, Instance) and value.cls.endswith(".get_variable") for value in values
@@ -392,7 +392,7 @@ class Initializations:
         return Initialization(site, anchor, (ALL,), session, False, elsewhere, True, reason)
 
     def _anchor(self, site: Site, session: ast.expr | None) -> Statement:
-        """The statement that the broadcast follows: outside of an `if` that ranks may decide differently."""
+        """The statement that the broadcast follows: outside an `if` that ranks may decide differently."""
         statement = site.statement
         name = root_name(session) if session is not None else None
         while statement.parent is not None and isinstance(statement.parent.node, ast.If):
@@ -436,7 +436,7 @@ class Initializations:
     # Broadcasts that are there
 
     def _is_followed(self, each: Initialization) -> bool:
-        """Return whether the script broadcasts the variables right after their initialization."""
+        """Return whether the script broadcasts the variables directly after their initialization."""
         block, index = self._script.siblings(each.anchor)
         others = {statement for other in self._all_sites for statement in other.statement.path()}
         for after in block[index + 1 :]:
@@ -464,7 +464,7 @@ class Initializations:
         )
 
     def _is_broadcast_by_name(self, site: Site) -> bool:
-        """Return whether an operation that broadcasts, made elsewhere, is run later in the same function."""
+        """Return whether a broadcasting operation, created elsewhere, runs later in the same function."""
         made = {each.node for each in self._horovod.calls(*_BROADCASTS)}
         for run in self._script.sites_named("run") if made else ():
             later = self._script.span(run.node, run) > self._script.span(site.node, site)

@@ -1,7 +1,7 @@
 """Sessions: the configuration of TensorFlow 1 sessions, and the initialization of their variables.
 
-A configuration is followed to the `ConfigProto` that makes it, and the GPU of the rank is named there.  A
-broadcast belongs behind every statement that initializes or restores variables.
+A configuration is followed to the `ConfigProto` that creates it, and the rank's GPU is named there.  A
+broadcast must follow every statement that initializes or restores variables.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ PLAIN = api.SESSION
 class Pin:
     """A call to be given the rank's GPU: a `ConfigProto` or `GPUOptions`, or a setting of its devices.
 
-    `value` is the expression of the script's own choice of devices that is replaced, None if a keyword
-    is added to `site`; `nested` tells that the keyword is ``gpu_options=GPUOptions(...)``.
+    `value` is the script's own choice of devices to replace, None if a keyword is added to `site`; with
+    `nested`, the keyword is ``gpu_options=GPUOptions(...)``.
     """
 
     statement: Statement
@@ -57,9 +57,9 @@ class Pin:
 class Configuration:
     """The configuration argument of a session's call.
 
-    `given` is the expression, None if there is none; `missing` tells that the call is to be given one,
-    at least where the expression is None.
-    `pins` is what is to be changed elsewhere, and `hidden` the reason why it cannot be seen.
+    `given` is the expression, None if there is none; with `missing`, the call needs one, at least if the
+    expression is None. `pins` are the changes at other places, and `hidden` is the reason why they are
+    unknown.
     """
 
     given: ast.expr | None
@@ -81,7 +81,7 @@ class Sessions:
 
     @cached_property
     def created(self) -> list[tuple[Site, str]]:
-        """The calls that create sessions or configure them, with the name called."""
+        """The calls that create sessions or configure them, with the called name."""
         found = []
         for site in self._script.sites_calling(api.last_names(*CONFIGURED) | {"replace"}):
             for name in sorted(
@@ -96,7 +96,7 @@ class Sessions:
 
     @cached_property
     def pins(self) -> list[Pin]:
-        """Every place where a configuration that the script makes is to name the rank's GPU."""
+        """Every place where one of the script's configurations must name the rank's GPU."""
         found: dict[ast.AST, Pin] = {}
         for site, name in self.created:
             for pin in self.configuration(site, name).pins:
@@ -183,7 +183,7 @@ class Sessions:
                 yield Pin(binding.statement, self._script.site_of(owner.node), binding.value)
 
     def spelling(self, site: Site) -> str:
-        """The script's name of the module with TensorFlow 1's names, as seen from a call of one of them."""
+        """The script's name of the module with TensorFlow 1's names, for a call of one of them."""
         node: ast.expr = site.node.func
         while isinstance(node, ast.Attribute):
             node = node.value

@@ -67,7 +67,7 @@ class Builder:
         return self.source.text[starts[number - 1] : end].rstrip("\r\n")
 
     def _leading(self, after: int, before: int, least: int = 0) -> list[str]:
-        """The comments and empty lines between two lines, those of at least a column."""
+        """The comments and empty lines between two lines, with at least a given indentation."""
         found = []
         for number in range(after + 1, before):
             if number in self.comments:
@@ -108,8 +108,8 @@ class Builder:
         return self._with_comments(self._end_of(block[-1]), statement_column(block[0]))
 
     def _with_comments(self, last: int, least: int) -> int:
-        """The last line of a statement, including comments directly below it that are indented at least as
-        far.
+        """The last line of a statement, including directly following comments with at least its
+        indentation.
         """
         for line in range(last + 1, len(self.source.line_starts) + 1):
             if self._is_comment(line):
@@ -184,7 +184,7 @@ class Builder:
         return found
 
     def _beside_else(self, block: list[Statement]) -> list[str]:
-        """The comment behind an `else` that has a line of its own."""
+        """The comment after an `else` that has a line of its own."""
         line = self._else_line(block)
         is_own = line < self._first_line(block[0])
         return [self.comments[line].text] if is_own and line in self.comments else []
@@ -320,7 +320,7 @@ class Builder:
         return shape is None or not all(isinstance(each, int) for each in shape)
 
     def _assertion(self, node: ast.Assert) -> str | None:
-        """An assertion of tensors, after those of Python's that are asserted with it; None if it stays."""
+        """An assertion of tensors, after those of Python that are asserted with it; None if it stays."""
         test = node.test
         parts = test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else [test]
         stays = [self.know.kind(each).is_python and not self.know.changes(each) for each in parts]
@@ -545,7 +545,9 @@ class Builder:
         return Kept([(Plain([f"if {first}:"], reads), [branch])], node, above)
 
     def _asserted(self, statement: Statement, node: ast.If, leading: list[str]) -> list[Form]:
-        """An `if` that raises, as an assertion (PD18), and its other branch; nothing for any other."""
+        """An `if` that raises, as an assertion (PD18), and its other branch; nothing for any other
+        statement.
+        """
         blocks = [statement.branches.get("body", []), statement.branches.get("orelse", [])]
         places = [place for place, block in enumerate(blocks) if _only_raises(block)]
         if not places or self.know.truth(node) is not Truth.GRAPH:
@@ -583,7 +585,9 @@ class Builder:
         return ""
 
     def _python_first(self, node: ast.If, truth: Truth) -> list[ast.expr] | None:
-        """The parts of `python and tensor` without an `else`, Python's first; None for any other."""
+        """The parts of `python and tensor` without an `else`, Python's first; None for any other
+        condition.
+        """
         test = node.test
         if not (isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And)) or truth is Truth.PYTHON:
             return None
@@ -643,7 +647,7 @@ class Builder:
         return any(not self.know.is_shape(each.value) for each in asked)
 
     def _is_container(self, node: ast.expr) -> bool:
-        """Return whether a loop certainly iterates a Python container, which is finite."""
+        """Return whether a loop certainly iterates over a Python container, which is finite."""
         value = self.know.kind(node)
         if isinstance(node, ast.Call) and value.python & {"zip", "enumerate"}:
             return value.is_python and all(map(self._is_container, node.args))
@@ -795,7 +799,7 @@ class Builder:
 
 
 def _binding(name: str, text: str, reads: Names, known: VarInfo) -> Plain:
-    """An assignment that the expansion adds, with the known type of its value."""
+    """An assignment added by the expansion, with the known type of its value."""
     return Plain([f"{name} = {text}"], reads, (name,), gives={name: known})
 
 
@@ -812,7 +816,7 @@ def is_elif(statement: Statement) -> bool:
 
 
 def without_elif(line: str) -> str:
-    """The first line of an `elif` as that of an `if`."""
+    """The first line of an `elif`, rewritten as an `if`."""
     return line.removeprefix("el") if line.startswith("elif") else line
 
 
@@ -827,7 +831,7 @@ def statement_column(statement: Statement) -> int:
 
 
 def _own(statement: Statement) -> Iterator[Statement]:
-    """A statement and those in it that run with it: not those of a function or class that it makes."""
+    """A statement and the nested ones that run with it, without those of inner functions and classes."""
     yield statement
     if not isinstance(statement.node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         for block in statement.branches.values():
@@ -846,7 +850,7 @@ class _Parts(ast.AST):
 
 
 class _Everything(_Parts):
-    """The expressions of a statement and of all in it."""
+    """The expressions of a statement and of all nested statements."""
 
     def __init__(self, statement: Statement) -> None:
         super().__init__(
@@ -892,7 +896,7 @@ def _sign(node: ast.expr) -> int:
 
 
 def _check_growing(node: ast.stmt) -> None:
-    """Refuse a loop over a container that grows meanwhile: Paddle iterates its initial contents."""
+    """Refuse a loop over a container that grows meanwhile: Paddle iterates over its initial contents."""
     for loop in ast.walk(node):
         name = dotted(loop.iter) if isinstance(loop, ast.For) else ""
         for part in ast.walk(loop) if name else ():

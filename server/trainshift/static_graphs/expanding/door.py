@@ -61,7 +61,7 @@ class RefusedFunction:
 class Expansion:
     """The result of an expansion: edits of the file in text order, and refusals.
 
-    No edits and no refusals: there is nothing to expand.
+    Without edits and refusals, there is nothing to expand.
     """
 
     text: str
@@ -78,8 +78,8 @@ class Expansion:
 def expand(program: Program, function: str = "", line: int | None = None) -> Expansion:
     """Expand the static functions of a program's file.
 
-    `function` names the only one (``forward`` or ``Net.forward``), `line` (from 1) the statement to be
-    expanded with all in it.  What cannot be expanded is told in `refused`; nothing is raised.
+    `function` names a single one (``forward`` or ``Net.forward``), `line` (from 1) the statement to expand,
+    including its contents.  Functions that cannot be expanded are listed in `refused`; nothing is raised.
     """
     script = program.script
     found = Expansion(script.code.source.text)
@@ -140,7 +140,7 @@ def _is_asked(function: StaticFunction, name: str, program: Program, line: int |
 def _with_inner(program: Program, function: StaticFunction, line: int | None) -> list[StaticFunction]:
     """A function, or its inner functions with a graph if it has none itself.
 
-    Where all have one, only the function: expanding it would move what its inner functions are written in.
+    If all have one, only the outer function: expanding it would move the text of its inner functions.
     """
     try:
         inner = [each for each in _inner_graphs(program, function) if not each.is_entry]
@@ -153,7 +153,7 @@ def _with_inner(program: Program, function: StaticFunction, line: int | None) ->
 
 
 def _stands_on(function: StaticFunction, program: Program, line: int) -> bool:
-    """True where a line (from 1) is one of the function's."""
+    """Return whether a line (from 1) belongs to the function."""
     span = program.script.span(function.node, function.scope)
     source = program.script.code.source
     return source.line_of(span.start) + 1 <= line <= source.line_of(span.end) + 1
@@ -294,7 +294,7 @@ def _check_function(program: Program, function: StaticFunction, write: Expressio
 
 
 def _check_functions(function: StaticFunction, forms: list[Form]) -> None:
-    """Refuse branches that call now one function and then another: SOT takes the first one for all."""
+    """Refuse branches that call different functions under one name: SOT always takes the first one."""
     own = function.scope.bindings
     for form in walk(forms) if function.mode is not Mode.FULL else ():
         read = live_before([form], frozenset()) if isinstance(form, Branch | Loop) else frozenset()
@@ -316,14 +316,16 @@ def _lambdas(program: Program, function: StaticFunction) -> dict[ast.Lambda, Sta
 
 
 def _asks_for_unknown_sizes(function: StaticFunction) -> bool:
-    """Return whether a size is read that a graph surely does not know; others may be numbers everywhere."""
+    """Return whether a size is read that a graph certainly does not know; others may be numbers
+    everywhere.
+    """
     tensors = (value.tensor for value in function.kinds.values() if value.tensor is not None)
     return any(each.counts in OPEN_SIZES for each in tensors)
 
 
 def _has_flow(program: Program, function: StaticFunction) -> bool:
-    """Return whether a function has control flow on tensors. Raises CannotExpand if a graph cannot carry its
-    values.
+    """Return whether a function has control flow on tensors. Raises CannotExpand if a graph cannot carry
+    its values.
     """
     return _needs_graph(function, Expressions(Knowledge(function), program.script, ""))
 
@@ -360,9 +362,7 @@ def _refuse_findings(program: Program, function: StaticFunction) -> None:
 
 
 def _is_mended_return(function: StaticFunction, script: Script, start: int) -> bool:
-    """Return whether it is a `return` in a loop or branch, which is fixed, and all returns have one
-    structure.
-    """
+    """Return whether a `return` in a loop or branch can be fixed, and all returns have one structure."""
     for statement, own in function.returned.items():
         if script.header_span(statement).start == start:
             return not any(difference(own, each) for each in function.returned.values())
@@ -370,7 +370,7 @@ def _is_mended_return(function: StaticFunction, script: Script, start: int) -> b
 
 
 def _roots(functions: list[StaticFunction]) -> list[StaticFunction]:
-    """The functions that no other one calls."""
+    """The functions that no other function calls."""
     called = {callee for each in functions for callees in each.calls.values() for callee in callees}
     return [each for each in functions if each.is_entry or each not in called]
 

@@ -1,4 +1,6 @@
-"""Exits: `break`, `continue` and `return` that tensors decide on become flags and branches (PS06, PS07)."""
+"""Exits: turn `break`, `continue` and `return` that depend on tensors into flags and branches (PS06,
+PS07).
+"""
 
 from __future__ import annotations
 
@@ -142,8 +144,8 @@ class _FunctionExits(_FormsSingleExit):
 
 @dataclass(slots=True)
 class _Flagged:
-    """The body of a loop with flags for exits: the flags that stop it, their initial values, the code after
-    it.
+    """The body of a loop with flags for exits: the flags that stop it, their initial values, the code
+    after it.
     """
 
     body: list[Form]
@@ -217,7 +219,7 @@ def _counters_that_are_returned(loop: Loop, after: list[Form], write: Expression
 
 
 def leave_kept(kept: Kept, fresh: Callable[[str], str], write: Expressions) -> list[Form]:
-    """A loop over a Python container, whose further iterations do nothing once a tensor has left it."""
+    """A loop over a Python container, whose remaining iterations do nothing once a tensor has left it."""
     ((head, body),) = kept.blocks
     found = _flagged(body, kept.node, fresh, write)
     if found.stops:
@@ -245,7 +247,7 @@ def finished(forms: list[Form], write: Expressions) -> list[Form]:
 
 
 def _once_more(around: Form, rest: Sequence[Form]) -> list[Form]:
-    """Repeat the code after an `if` with `return`s for another of the paths that continue."""
+    """Repeat the code after an `if` with `return`s on another path that continues."""
     told = [each for each in rest if not isinstance(each, Plain) or each.lines]
     if len([*walk(told)]) > _MOST_REPEATED:
         raise CannotExpand(

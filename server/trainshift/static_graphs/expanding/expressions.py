@@ -1,4 +1,4 @@
-"""Expressions and conditions in the words of the graph (PS08-PS12): operators, casts, sizes, ternaries."""
+"""Expressions and conditions in graph code (PS08-PS12): operators, casts, sizes, ternaries."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _OF_VALUES = frozenset({"builtins", "cv2", "math", "numpy", "PIL", "scipy", "skl
 
 
 class Expressions:
-    """Writes the expressions of one function; each place that cannot be written raises CannotExpand."""
+    """Writes the expressions of one function; raises CannotExpand for each place that cannot be written."""
 
     def __init__(self, knowledge: Knowledge, script: Script, paddle: str) -> None:
         self.knowledge = knowledge
@@ -90,7 +90,7 @@ class Expressions:
         return text
 
     def _logical(self, node: ast.BoolOp) -> str:
-        """`and` and `or`: logical operators, which in a graph look at both sides, or else a `cond`."""
+        """`and` and `or`: logical operators, which evaluate both sides in a graph, or else a `cond`."""
         is_and = isinstance(node.op, ast.And)
         word = "logical_and" if is_and else "logical_or"
         self.applied("PS08", node)
@@ -119,7 +119,7 @@ class Expressions:
         return found
 
     def _side(self, node: ast.expr) -> tuple[str, bool]:
-        """The last side of `and` or `or`, and whether it may be one of Python's."""
+        """The last side of `and` or `or`, and whether it may be a Python value."""
         if not self._stays_python(node):
             return self.operand(node), False
         text = self.text(node)
@@ -132,7 +132,7 @@ class Expressions:
         return self.is_counted(node)
 
     def _decides(self, values: list[ast.expr], index: int) -> bool:
-        """Return whether the operands left of a condition guard it, since it may fail otherwise."""
+        """Return whether the operands to the left of a condition guard it, because it may fail otherwise."""
         if self._stays_python(values[index - 1]):
             return True
         known = self.knowledge
@@ -200,8 +200,8 @@ class Expressions:
         return f"{self.paddle}.to_tensor({text})"
 
     def _may_be_asked(self, node: ast.expr) -> bool:
-        """Return whether it is a comparison of numbers or tensors, or a bool or a tensor of them, whichever
-        runs.
+        """Return whether it is a comparison of numbers or tensors, or a bool or a tensor of bools, on any
+        path.
         """
         if isinstance(node, ast.Compare):
             parts = [node.left, *node.comparators]
@@ -216,7 +216,7 @@ class Expressions:
     def check_flags(self, test: ast.expr) -> bool:
         """Make sure that a condition's bools that become tensors in a loop start as tensors.
 
-        Return whether the whole condition is such a name, or the opposite of one.
+        Return whether the whole condition is such a name, or its negation.
         """
         named = [each for each in ast.walk(test) if isinstance(each, ast.Name) and self._is_flag(each)]
         flags = frozenset(each.id for each in named)
@@ -405,7 +405,7 @@ class Expressions:
     def owned(self, node: ast.AST, text: str, info: VarInfo, *, is_outer: bool) -> str:
         """A new tensor for a name whose value stays, whether it is a tensor or a number.
 
-        It `is_outer` if the tensor may be one from outside of the `with` around it.
+        It `is_outer` if the tensor may come from outside the enclosing `with`.
         """
         if self.cuts_gradients and is_outer and not info.dtype.startswith(("int", "uint", "bool")):
             raise CannotExpand(node, f"`{short(text)}` would lose its gradient in this `with`; move it out")
@@ -415,7 +415,7 @@ class Expressions:
         return f"static_value({text})"
 
     def handed(self, node: ast.expr, info: VarInfo) -> str:
-        """An expression as a branch's result: a name that stays unchanged gets a tensor of its own."""
+        """An expression as a branch's result: an unchanged name gets a tensor of its own."""
         text = self.text(node)
         if info.other or info.container or info.array:
             raise CannotExpand(
@@ -467,7 +467,7 @@ class Expressions:
         return None
 
     def _array(self, node: ast.expr) -> str | None:
-        """A list that grows in the graph, as a TensorArray (PS15); None for any other."""
+        """A list that grows in the graph, as a TensorArray (PS15); None for any other value."""
         dtype = self.knowledge.held.arrays.get(node)
         if dtype is None:
             return None
@@ -561,7 +561,7 @@ class Expressions:
             raise CannotExpand(node, f"Trainshift cannot see what `{what}` does with a tensor")
 
     def source_of(self, node: ast.AST) -> str:
-        """The text of a node as written."""
+        """The source text of a node."""
         span = self.script.span(node, self.knowledge.function.scope)
         return self.source.text[span.start : span.end]
 
@@ -587,7 +587,7 @@ class Expressions:
         return None
 
     def _sizes(self, node: ast.AST) -> str | None:
-        """`x.shape` as a whole: only where all of its dimensions are known."""
+        """`x.shape` as a whole: only if all of its dimensions are known."""
         shape = node.value if isinstance(node, ast.Subscript) else node
         assert isinstance(shape, ast.Attribute)
         tensor = self.knowledge.kind(shape.value).tensor
@@ -631,7 +631,7 @@ class Expressions:
         return self.halved(node, node.left, node.right) if isinstance(node.op, ast.FloorDiv) else None
 
     def halved(self, node: ast.AST, left: ast.expr, right: ast.expr) -> str | None:
-        """Rewrite a `//`, whose result in dygraph gets one dimension if it has none, unlike in a graph."""
+        """Rewrite a `//`, whose result in dygraph gets a dimension if it has none, unlike in a graph."""
         known = self.knowledge
         kinds = [known.kind(each) for each in (left, right)]
         if any(kind.tensor is not None and kind.tensor.rank for kind in kinds):
@@ -696,14 +696,12 @@ class Expressions:
 
 
 def unseen(text: str) -> str:
-    """The reason if it is unknown whether something is a tensor."""
+    """The reason for a refusal if it is unknown whether a value is a tensor."""
     return f"Trainshift cannot tell whether `{text}` is a tensor; annotate it as `paddle.Tensor`"
 
 
 def operand_text(text: str, node: ast.expr) -> str:
-    """An expression as an operand of any operator, since the parentheses around it are not part of its
-    text.
-    """
+    """An expression as an operand of any operator, because its parentheses are not part of its text."""
     whole = ast.Name | ast.Call | ast.Attribute | ast.Subscript | ast.Constant
     return text if isinstance(node, whole) else f"({text})"
 

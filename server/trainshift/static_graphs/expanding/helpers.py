@@ -1,4 +1,4 @@
-"""Helper functions that expanded code calls; they are written below the imports of its file."""
+"""Helper functions that expanded code calls; they are inserted below the imports of its file."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The intermediate form of a function that is expanded into graph code, and which names are live in it.
+"""The intermediate form of a function that is expanded into graph code, and its live names.
 
-A block is a list of forms.  Its text is written from them (`writing`), the names of `cond` and `while_loop`
-follow from what they read and bind.  Half of the forms are statements that the expansion adds: text without
-syntax.  So liveness and ways out are folds over forms here, and not questions to a control-flow graph.
+A block is a list of forms.  Its text is written from them (`writing`), and the names of `cond` and
+`while_loop` follow from their reads and bindings.  Half of the forms are statements that the expansion adds:
+text without syntax.  So liveness and exits are folds over forms here, not queries of a control-flow graph.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """Text with the names that it reads; `number` says that it is a number and not a tensor."""
+    """Text with the names that it reads; with `number`, it is a number and not a tensor."""
 
     text: str
     reads: Names = frozenset()
@@ -38,8 +38,8 @@ class VarInfo:
     """The facts about a name in expanded code: the types of its value, and how branches and loops may pass it
     on.
 
-    `is_alias` tells that another name stands for it too.  `held` is "array", "dict" or "list" where it is
-    such a container, which a graph carries.
+    With `is_alias`, another name refers to it too.  `held` is "array", "dict" or "list" for such a container
+    carried by a graph.
     """
 
     value: AbstractValue
@@ -48,7 +48,7 @@ class VarInfo:
 
     @property
     def number(self) -> str:
-        """The type of number that it may be: int, float, bool, or "mixed" for several; else empty."""
+        """The possible type of number: int, float, bool, or "mixed" for several; else empty."""
         numbers = self.value.python & _NUMBERS
         if numbers == {"int", "float"}:
             return "float"
@@ -86,12 +86,12 @@ class VarInfo:
 
     @property
     def dtype(self) -> str:
-        """The dtype, if it may be a tensor and that is known."""
+        """The dtype, if it may be a tensor with a known dtype."""
         return "" if self.value.dtype == NUMBER else self.value.dtype
 
     @property
     def rank(self) -> int | None:
-        """The number of dimensions, if it may be a tensor and that is known."""
+        """The number of dimensions, if it may be a tensor and the number is known."""
         return self.value.tensor.rank if self.value.tensor is not None else None
 
     @property
@@ -106,7 +106,7 @@ class VarInfo:
 
     @property
     def is_assignable(self) -> bool:
-        """Return whether `paddle.assign` makes a tensor of it, whatever of a tensor and a number it is."""
+        """Return whether `paddle.assign` makes a tensor of it, whether it is a tensor or a number."""
         return self.unknown and self.value.is_numeric and not self.other
 
     def joined(self, other: VarInfo) -> VarInfo:
@@ -115,11 +115,11 @@ class VarInfo:
         return VarInfo(self.value.joined(other.value), self.is_alias or other.is_alias, held)
 
     def named(self, *, is_alias: bool) -> VarInfo:
-        """The same for a name that has a value."""
+        """The same facts for a name that has a value."""
         return replace(self, value=self.value.bound(), is_alias=is_alias)
 
     def or_tensor(self) -> VarInfo:
-        """The same, or a tensor."""
+        """The same facts for a value that may also be a tensor."""
         return self if self.tensor else replace(self, value=replace(self.value, tensor=Tensor()))
 
 
@@ -139,9 +139,9 @@ UNBOUND = VarInfo(UNBOUND_VALUE)
 
 @dataclass(slots=True)
 class Plain:
-    """A statement as written, with its tensor operations rewritten for the graph.
+    """A statement with its tensor operations rewritten for the graph.
 
-    `gives` says what names it binds are, where the reading does not.
+    `gives` has the types of names that it binds, if the reading does not.
     """
 
     lines: list[str]
@@ -199,7 +199,7 @@ class Branch:
 class Loop:
     """A loop over tensors, or over values that may be tensors.
 
-    `before` are statements that begin it, `steps` what a counter becomes after each turn.
+    `before` are its initial statements, `steps` the updates of a counter after each iteration.
     """
 
     test: Code
@@ -301,7 +301,7 @@ def _before_blocks(form: Kept, live: Names) -> Names:
 
 
 def walk(forms: Sequence[Form]) -> Iterator[Form]:
-    """Every form of a block and of those in it."""
+    """Yield every form of a block, and the nested ones."""
     for form in forms:
         yield form
         for _, block in parts(form):

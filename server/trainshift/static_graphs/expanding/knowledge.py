@@ -1,4 +1,4 @@
-"""Knowledge: the types of a function's names after expansion: numbers may have become tensors."""
+"""Knowledge: the types of a function's names after expansion, in which numbers may have become tensors."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ class Knowledge:
         self._left: dict[Names, frozenset[ast.AST]] = {}
 
     def kind(self, node: ast.AST) -> AbstractValue:
-        """The abstract value of an expression in the function as it is."""
+        """The abstract value of an expression in the unchanged function."""
         return self.function.kind(node)
 
     @cached_property
     def names(self) -> Names:
-        """The names that the function uses, those of functions in it included."""
+        """The names that the function uses, including those of its inner functions."""
         node = self.function.node
         used = {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
         used.update(each.arg for each in ast.walk(node) if isinstance(each, ast.arg))
         return frozenset(used.union(each.name for each in ast.walk(node) if isinstance(each, _NAMED)))
 
     def name(self, base: str) -> str:
-        """The name of an object for use directly below; the name itself may be bound again."""
+        """The name of an object for use directly below; the name itself may be rebound."""
         scopes = (each for each in ast.walk(self.function.node) if isinstance(each, _NAMED))
         return (
             base
@@ -77,7 +77,7 @@ class Knowledge:
 
     @cached_property
     def sizes(self) -> Names:
-        """The names that are tensors in every run of the expansion, since they only get sizes."""
+        """The names that are tensors in every run of the expansion, because they only get sizes."""
         bindings = self.function.scope.bindings
         found = {name for name, given in bindings.items() if all(map(self._binds_size, given))}
         return frozenset(found)
@@ -116,9 +116,7 @@ class Knowledge:
         )
 
     def is_scalar(self, node: ast.expr, known: Names) -> bool:
-        """Return whether it is a size, a cast, a name of such, or computed from one of them and from
-        numbers.
-        """
+        """Return whether it is a size, a cast, a name of one, or computed from these and from numbers."""
         if isinstance(node, ast.BinOp):
             sides = (node.left, node.right)
             return any(self.is_scalar(each, known) for each in sides) and all(
@@ -147,8 +145,7 @@ class Knowledge:
         return isinstance(value, ast.expr) and self.is_counted(value, known)
 
     def is_counted(self, node: ast.expr, known: Names | None = None) -> bool:
-        """Return whether an expression is a number in dygraph that is computed from names that are
-        counted."""
+        """Return whether an expression is a number in dygraph that is computed from counted names."""
         known = self.counted if known is None else known
         parts = [each for each in ast.walk(node) if isinstance(each, ast.expr)]
         names = [each for each in parts if isinstance(each, ast.Name)]
@@ -206,7 +203,7 @@ class Knowledge:
         return isinstance(node.args[0], ast.Name) and node.args[0].id in self.held.grown
 
     def _left_with(self, known: Names) -> frozenset[ast.AST]:
-        """The loops that a `break`, `continue` or `return` leaves whose condition is a tensor."""
+        """The loops left by a `break`, `continue` or `return` whose condition is a tensor."""
         if known in self._left:
             return self._left[known]
         found: set[ast.AST] = set()
@@ -238,7 +235,7 @@ class Knowledge:
         return any(self.is_size(each) for each in ast.walk(node))
 
     def is_size(self, node: ast.AST) -> bool:
-        """Return whether it is ``x.shape[0]``, ``len(x)`` or ``x.shape`` of sizes that a graph may not
+        """Return whether it is ``x.shape[0]``, ``len(x)`` or ``x.shape`` with sizes that a graph may not
         know.
         """
         if isinstance(node, ast.Subscript) and not isinstance(node.slice, ast.Slice):
@@ -310,7 +307,7 @@ class Knowledge:
         return replace(info, value=replace(info.value, python=kept, tensor=known))
 
     def at_start(self) -> Env:
-        """The names at the beginning of the function: parameters, by how they are used first."""
+        """The names at the beginning of the function: parameters, typed by their first uses."""
         function = self.function
         found = {name: info_of(value) for name, value in function.closure.items()}
         found.update({name: info_of(value) for name, value in function.parameters.items()})
@@ -341,7 +338,7 @@ class Knowledge:
 
 
 def _given(node: ast.stmt) -> dict[ast.AST, ast.expr]:
-    """The value that an assignment gives each of its names, if it is written there."""
+    """The value that an assignment gives each of its names, if it is literal."""
     found: dict[ast.AST, ast.expr] = {}
     if isinstance(node, ast.Assign):
         for target in node.targets:

@@ -19,7 +19,7 @@ _SHARING = ast.Name | ast.Attribute | ast.Subscript | ast.IfExp | ast.NamedExpr
 def taken_out(test: ast.expr, write: Expressions) -> list[Plain]:
     """The assignments that `:=` makes in a condition, in order; the condition then reads their names.
 
-    Raises CannotExpand where one is not always made, or where its name has been read before.
+    Raises CannotExpand if one is not always executed, or if its name was read before.
     """
     found: list[Plain] = []
     for node in _named(test):
@@ -49,7 +49,7 @@ def renew(loop: Loop, named: list[Plain]) -> None:
 def stay(statement: ast.stmt, write: Expressions) -> frozenset[str]:
     """Keep those `:=` of a simple statement that it always executes; others raise CannotExpand.
 
-    Gives the names that the statement reads only once they are bound in it.
+    Return the names that the statement reads only after it has bound them.
     """
     whole = getattr(statement, "value", None)
     found = set()
@@ -65,7 +65,7 @@ def stay(statement: ast.stmt, write: Expressions) -> frozenset[str]:
 
 
 def _named(node: ast.expr) -> Iterator[ast.NamedExpr]:
-    """Each `:=` of a condition, inner ones first; raises CannotExpand for one that is not always made."""
+    """Each `:=` of a condition, inner ones first; raises CannotExpand for one that is not always executed."""
     if isinstance(node, (ast.Lambda, *COMPREHENSIONS)):
         always: list[ast.AST] = []
     elif isinstance(node, ast.BoolOp):
@@ -86,8 +86,7 @@ def _named(node: ast.expr) -> Iterator[ast.NamedExpr]:
 
 
 def _is_read_before(whole: ast.AST, named: ast.NamedExpr) -> bool:
-    """Return whether a condition or statement reads the name of a `:=` to the left of it, which runs
-    first."""
+    """Return whether a condition or statement reads the name of a `:=` to its left, which runs first."""
     place = named.lineno, named.col_offset
     return any(
         isinstance(each, ast.Name)

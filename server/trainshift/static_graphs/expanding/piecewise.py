@@ -1,8 +1,8 @@
 """One statement of a static function as graph code.
 
-Expanding an inner statement and then one around it must end in the text that expanding the outer one gives.
-Where it would not (a loop that a `break` of the inner statement ends, a number that the loop carries), the
-inner one is refused, and the outer one named.
+Expanding an inner statement and then the outer one must have the same result as expanding only the outer one.
+If it would not (a loop that a `break` of the inner statement ends, a number that the loop carries), the inner
+one is refused, and the refusal names the outer one.
 """
 
 from __future__ import annotations
@@ -21,10 +21,11 @@ _WORDS = {ast.If: "if", ast.For: "for", ast.While: "while"}
 
 
 def expand_at(program: Program, function: str, line: int | None, read: Callable[[str], Program]) -> Expansion:
-    """Expand the statement that begins on a line (from 1) with all in it, or without a line as `expand` does.
+    """Expand the statement that begins on a line (from 1), including its contents, or without a line like
+    `expand`.
 
-    `function` is as `expand` has it, `read` gives the program of another text of this file.  What cannot be
-    expanded is told in `refused`.
+    `function` is as for `expand`, `read` returns the program of another text of this file.  Functions that
+    cannot be expanded are listed in `refused`.
     """
     if line is None:
         return expand(program, function)
@@ -65,7 +66,7 @@ def _line_of(program: Program, statement: Statement) -> int:
 
 
 def _line_after(source: Source, line: int, result: str) -> int:
-    """The new line of a header that was on another one before; 0 if it is gone."""
+    """The new line of a header that was on another line before; 0 if it was removed."""
     lines, now = source.text.splitlines(), result.splitlines()
     header = lines[line - 1]
     before = lines[:line].count(header)

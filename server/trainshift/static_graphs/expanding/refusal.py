@@ -1,4 +1,4 @@
-"""Refusal: why a function is not expanded, and where."""
+"""Refusal: the reason why a function is not expanded, and the place."""
 
 from __future__ import annotations
 

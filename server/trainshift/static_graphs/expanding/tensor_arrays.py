@@ -43,9 +43,9 @@ _REDUCING = frozenset({"sum", "mean"})
 class Held:
     """The containers of one function that a graph carries.
 
-    `arrays` are the displays that become a TensorArray, with the text of its dtype, `grown` the names of
-    these; `fixed` are the displays whose elements are set.  `graph` is the control flow that becomes part
-    of the graph.  Making it raises CannotExpand for what a graph cannot carry.
+    `arrays` are the literal lists that become a TensorArray, with the text of its dtype, `grown` their names;
+    `fixed` are the literals whose elements are set.  `graph` is the control flow that becomes part of the
+    graph.  The constructor raises CannotExpand for a container that a graph cannot carry.
     """
 
     def __init__(self, function: StaticFunction, graph: set[Statement]) -> None:
@@ -69,11 +69,11 @@ class Held:
             self.set.add(name)
 
     def kind_of(self, node: ast.AST) -> str:
-        """The graph's form of a display: an array, a dict or a list; empty if it cannot carry it."""
+        """The graph's form of a literal: an array, a dict or a list; empty if it cannot carry it."""
         return "array" if node in self.arrays else self.fixed.get(node, "")  # type: ignore[call-overload]
 
     def is_changed_by(self, statement: Statement) -> str:
-        """The name of the container that a statement changes, if the graph carries it; else empty."""
+        """The name of the container that a statement mutates, if the graph carries it; else empty."""
         name = appended(statement)
         if name:
             return name if name in self.grown else ""
@@ -86,7 +86,7 @@ class Held:
                 self._parents[child] = node
 
     def _holds(self, name: str, statement: Statement) -> bool:
-        """Return whether a name that is changed by a statement is a list or dict of the function's own."""
+        """Return whether a name that a statement mutates is a list or dict of the function's own."""
         if not name:
             return False
         node = next(
@@ -97,7 +97,7 @@ class Held:
     # Growing lists
 
     def _grow(self, name: str) -> None:
-        """Note the displays of a list that grows, or raise CannotExpand for a use that no array has."""
+        """Record the literals of a growing list, or raise CannotExpand for a use that no array supports."""
         made = self._displays(name, ast.List)
         for use in self._uses(name):
             self._check_array_use(name, use)
@@ -173,7 +173,7 @@ class Held:
     def _dtype(self, display: ast.expr, first: ast.expr, name: str) -> str:
         """The dtype of the first appended value, as text.
 
-        It is as it is known, or that of an expression which has the same: Paddle casts to it without a word.
+        It is the known dtype, or that of an expression with the same one: Paddle silently casts to it.
         """
         known = self.function.kind(first).dtype
         if known and known != NUMBER:
@@ -185,7 +185,7 @@ class Held:
         return alike if alike.startswith('"') else f"{alike}.dtype"
 
     def _alike(self, node: ast.expr, display: ast.expr, depth: int) -> str:
-        """An expression before a display with the same dtype as another one; empty if there is none."""
+        """An expression before a literal with the same dtype as another one; empty if there is none."""
         kind = self.function.kind(node)
         if depth > _DEPTH or not kind.is_tensor:
             return ""
@@ -256,7 +256,7 @@ class Held:
         return ""
 
     def _alike_name(self, node: ast.Name, display: ast.expr, depth: int) -> str:
-        """Like `_alike`, for a name: itself if it has a value before the display, otherwise its bound
+        """Like `_alike`, for a name: itself if it has a value before the literal, otherwise its bound
         value.
         """
         bindings = self.function.scope.bindings.get(node.id, ())
@@ -280,7 +280,7 @@ class Held:
     # Containers that keep their size
 
     def _fix(self, name: str, *, is_grown: bool) -> None:
-        """Note the displays of a container whose elements are set, or raise CannotExpand."""
+        """Record the literals of a container whose elements are set, or raise CannotExpand."""
         made = self._displays(name, ast.List, ast.Dict)
         for use in self._uses(name):
             self._check_fixed_use(name, use)
@@ -337,7 +337,7 @@ class Held:
     # Names
 
     def _displays(self, name: str, *kinds: type[ast.expr]) -> list[ast.expr]:
-        """The displays that a name is bound to; raises CannotExpand if it may be another container."""
+        """The literals to which a name is bound; raises CannotExpand if it may be another container."""
         found: list[ast.expr] = []
         declared: Names = self.function.scope.declared_global | self.function.scope.declared_nonlocal
         for binding in self.function.scope.bindings.get(name, ()):

@@ -1,4 +1,4 @@
-"""Writing: forms as text, with the functions that `cond` and `while_loop` take (PS01, PS02, PS17, PS18)."""
+"""Writing: convert forms to text, with the functions for `cond` and `while_loop` (PS01, PS02, PS17, PS18)."""
 
 from __future__ import annotations
 
@@ -229,7 +229,7 @@ class Writer:
         return one, other
 
     def _settled(self, node: ast.AST, name: str, info: VarInfo) -> VarInfo:
-        """A name that is a number in Python and a tensor in a graph, as the tensor that it may be."""
+        """A name that is a number in Python and a tensor in a graph, as a possible tensor."""
         if info.tensor and info.number and not info.other and not info.unknown:
             if info.number == "int":
                 return replace(info, value=scalar("int64").value)
@@ -259,7 +259,7 @@ class Writer:
         return write.owned(node, name, info, is_outer=info.is_alias)
 
     def _held(self, node: ast.AST, name: str, info: VarInfo) -> str:
-        """A container as the result of a graph's function: with tensors of its own."""
+        """A container as the result of a graph's function, with tensors of its own."""
         if info.held == "array":
             return name
         self.write.applied("PS16", node)
@@ -350,7 +350,7 @@ class Writer:
         self._loops -= 1
 
     def _pin(self, names: Iterable[str], env: Env, level: int) -> None:
-        """Make tensors of the numbers that have to be some before a loop begins."""
+        """Convert the numbers that must be tensors before a loop begins."""
         for name in names:
             info = env.get(name, UNBOUND)
             if name in self.write.pinned and info.is_number:
@@ -378,7 +378,7 @@ class Writer:
         return info
 
     def _check_number(self, node: ast.AST, start: VarInfo, end: VarInfo, what: str) -> None:
-        """Refuse a number before a loop that is, after an iteration, no value that the graph can carry."""
+        """Refuse a number before a loop that is not a value the graph can carry after an iteration."""
         if end.number and end.number != start.number:
             raise CannotExpand(node, f"{what} are of different types of numbers", "PD12")
         if end.is_tensor:
@@ -433,7 +433,7 @@ def _of_branches(one: VarInfo, other: VarInfo) -> VarInfo:
 
 
 def _begun(names: Iterable[str], block: list[Form], after: Names) -> list[str]:
-    """Return those of some names that a block binds, and reads from before it."""
+    """The names, of some, that a block binds and reads from before it."""
     mine = frozenset(bound_in(block))
     read = live_before(block, after & mine)
     return [name for name in names if name in mine and name in read]

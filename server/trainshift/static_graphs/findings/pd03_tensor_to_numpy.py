@@ -132,7 +132,9 @@ def _after_numpy(
 
 
 def _is_handed_over(function: StaticFunction, node: ast.expr, names: list[str]) -> bool:
-    """Return whether nothing else has the tensor of a `.numpy()`: made there, or of no other name."""
+    """Return whether nothing else references the tensor of a `.numpy()`: it is created there, or has no
+    other name.
+    """
     assert isinstance(node, ast.Call)
     assert isinstance(node.func, ast.Attribute)
     given = node.func.value

@@ -63,9 +63,7 @@ def check(program: Program, judge: Judge) -> Findings:
 
 
 def _is_set_by_tensors(function: StaticFunction, loop: Statement, test: ast.expr) -> bool:
-    """Return whether a number that a test reads is bound in the loop where a tensor decides, and becomes
-    one.
-    """
+    """Return whether a number in a test is bound in the loop where a tensor decides, and becomes a tensor."""
     asked = {
         part.id
         for part in ([test.operand] if isinstance(test, ast.UnaryOp) else [test, *ast.iter_child_nodes(test)])
@@ -87,7 +85,9 @@ def _conditions(function: StaticFunction, leaving: Statement, loop: Statement) -
 
 
 def _fixed(judge: Judge, function: StaticFunction, loop: Statement) -> Change | None:
-    """A range of a tensor, where the loop's variable meets tensors only, and is not read after the loop."""
+    """Loop over a range of a tensor, if the loop's variable meets only tensors, and is not read after the
+    loop.
+    """
     node, paddle = loop.node, judge.paddle()
     if not isinstance(node, ast.For) or not isinstance(node.iter, ast.Call) or not paddle:
         return None

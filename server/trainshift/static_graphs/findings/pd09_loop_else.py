@@ -54,7 +54,7 @@ def _else_of(judge: Judge, loop: Statement, first: Statement) -> Span:
 
 
 def _dedented(judge: Judge, loop: Statement, orelse: list[Statement], at: Span) -> Change | None:
-    """The statements of an `else` after the loop; None where its lines cannot be moved."""
+    """The statements of an `else` after the loop; None if its lines cannot be moved."""
     program = judge.program
     source, text = judge.script.source, judge.script.source.text
     if text[at.end : source.line_end(at.end)].strip(" \t"):

@@ -66,7 +66,7 @@ def check(program: Program, judge: Judge) -> Findings:
 def _goes_on_around(function: StaticFunction, returned: Statement) -> bool:
     """Return whether other paths through a statement around a `return` continue to code after it.
 
-    Paddle moves what follows into the `else` of an `if` that returns at the end of its body, and of no other.
+    Paddle moves the following code only into the `else` of an `if` that returns at the end of its body.
     """
     is_graph = False
     for below, each in pairwise([returned, *returned.ancestors()]):
@@ -92,7 +92,7 @@ def _returns(block: list[Statement]) -> bool:
 def _problem(
     function: StaticFunction, statement: Statement, returns: list[Statement]
 ) -> tuple[Statement | None, str] | None:
-    """Another return that does not fit this one, and the difference."""
+    """Another return that does not match this one, and the difference."""
     own = function.returned[statement]
     for other in returns:
         if other is statement or not _decided_by_tensors(function, other):

@@ -51,8 +51,8 @@ def check(program: Program, judge: Judge) -> Findings:
 
 
 def _may_be_counted(function: StaticFunction, statement: Statement, node: ast.AST) -> bool:
-    """Return whether a node is the counter of `enumerate` over rows whose number Paddle may know: a number
-    then.
+    """Return whether a node is the counter of `enumerate` over rows whose number Paddle may know: then it
+    is a number.
     """
     for loop in function.loops_around(statement):
         target = getattr(loop.node, "target", None)

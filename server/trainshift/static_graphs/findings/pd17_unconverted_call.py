@@ -43,7 +43,7 @@ def check(program: Program, judge: Judge) -> Findings:
 
 
 def _fixed(judge: Judge, function: StaticFunction, statement: Statement, call: ast.Call) -> Change | None:
-    """A comprehension in the place of ``list(map(f, values))``."""
+    """A comprehension that replaces ``list(map(f, values))``."""
     node = statement.node
     for outer in ast.walk(node):
         if isinstance(outer, ast.Call) and call in outer.args and len(call.args) == 2:

@@ -47,7 +47,7 @@ def _is_guarded(raised: Statement, around: Statement) -> bool:
 
 
 def _fixed(judge: Judge, statement: Statement, around: Statement) -> Change | None:
-    """An `assert` in the place of an `if` that only raises."""
+    """An `assert` that replaces an `if` that only raises."""
     node, raised = around.node, statement.node
     if not isinstance(node, ast.If) or node.orelse or len(node.body) != 1 or statement.parent is not around:
         return None

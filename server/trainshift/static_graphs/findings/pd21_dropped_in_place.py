@@ -79,7 +79,7 @@ def _set(statement: Statement) -> ast.expr | None:
 def _views(
     judge: Judge, function: StaticFunction, statement: Statement, written: ast.expr
 ) -> Iterator[Finding]:
-    """The views of a tensor that are read after it was written to."""
+    """The views of a tensor that are read after a write to it."""
     base = function.kind(written)
     if not base.is_tensor:
         return

@@ -76,7 +76,7 @@ def _is_callers(function: StaticFunction, name: str, end: Env) -> bool:
 
 
 def _other(name: str, end: Env, before: Env, live: frozenset[str]) -> str:
-    """Another name that is read later, of the tensor that a name is left on."""
+    """Another name, read later, of the tensor to which a name remains bound."""
     value = end.get(name)
     if value is None or value.tensor is None:
         return ""

@@ -75,8 +75,8 @@ def _of_call(
 
 
 def _is_number_before(function: StaticFunction, value: AbstractValue) -> bool:
-    """Return whether a tensor is a number in dygraph: a cast, an item or a size, or may be computed from
-    one.
+    """Return whether a tensor is a number in dygraph: a cast, an item or a size, or possibly computed
+    from one.
     """
     if value.tensor is not None and value.tensor.counts is not None:
         return True

@@ -113,7 +113,7 @@ def _begins(thing: UserInstance, own: Iterable[Binding], name: str) -> bool:
 def _comes_later(judge: Judge, function: StaticFunction, binding: Binding, *, is_seen: bool) -> bool:
     """Return whether a method binds an attribute that neither makes the object nor is static itself.
 
-    A switch or text is changed where the method is called that changes it (`is_seen`); most never are.
+    A switch or text changes only if the method that changes it is called (`is_seen`); most never are.
     """
     inner = binding.scope.function()
     if inner is None or inner is function.scope or inner.name == "__init__":

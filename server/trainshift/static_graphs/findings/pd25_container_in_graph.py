@@ -53,8 +53,8 @@ def check(program: Program, judge: Judge) -> Findings:
 def _of_lists(
     judge: Judge, function: StaticFunction, statement: Statement, grown: dict[str, bool]
 ) -> Iterator[Finding]:
-    """Yield problems of method calls on lists; `grown` are lists with appended tensors, and whether that is
-    certain.
+    """Yield problems of method calls on lists; `grown` are lists with appended tensors, and whether that
+    is certain.
     """
     is_sure = not all(may_be_unrolled(function, each) for each in function.graph_around(statement))
     for call in calls(statement):

@@ -76,7 +76,7 @@ def _may_have_gradient(value: AbstractValue) -> bool:
 
 
 def _is_saved_only(judge: Judge, function: StaticFunction) -> bool:
-    """Return whether a function is made static only when a layer is saved, and never runs so."""
+    """Return whether a function is made static only when a layer is saved, and never runs that way."""
     why = function.why
     while why.caller is not None:
         why = why.caller.why
@@ -87,7 +87,7 @@ def _is_saved_only(judge: Judge, function: StaticFunction) -> bool:
 
 
 def _problem(function: StaticFunction, statement: Statement) -> str:
-    """Return why a branch has no gradient, or too small a one."""
+    """Return the reason why a branch has no gradient, or too small a one."""
     live = function.live_after(statement)
     before = function.before.get(statement, {})
     for block in statement.branches.values():
@@ -120,7 +120,7 @@ def _problem(function: StaticFunction, statement: Statement) -> str:
 
 
 def _computed_from(block: list[Statement], tensors: set[str]) -> tuple[str, str] | None:
-    """Two results of a block of which the second is computed from the first."""
+    """Two results of a block, the second computed from the first."""
     seen: set[str] = set()
     for statement in block:
         node = statement.node

@@ -14,8 +14,8 @@ from trainshift.python.names.values import Value as Thing
 class Dim(Enum):
     """A dimension that is not a number in a graph.
 
-    SPEC is None in an `InputSpec`, CHOSEN what a mask has left: without `full_graph` these are numbers.  DATA
-    is what a tensor has reshaped.  ANY may be a number, or one of these.
+    SPEC is None in an `InputSpec`, CHOSEN the number of elements selected by a mask: without `full_graph`
+    these are numbers.  DATA is a dimension reshaped by a tensor.  ANY may be a number, or one of these.
     """
 
     SPEC = "spec"
@@ -38,7 +38,7 @@ NUMBER = "number"
 class Tensor:
     """A tensor: its dtype ("" if unknown), its shape (None if not even the rank is known).
 
-    `counts` tells of which dimension it is the number, if it is one: ``x.shape[0]``.  Without a shape all
+    `counts` is the kind of dimension whose size it is, if it is one: ``x.shape[0]``.  Without a shape, all
     dimensions are `loose`.
     """
 
@@ -100,15 +100,15 @@ _KEPT = frozenset({"list", "dict", "set", "object", "layer"})
 
 @dataclass(frozen=True, slots=True)
 class AbstractValue:
-    """All that an expression may be; nothing of it for one that is never reached.
+    """The possible values of an expression; none for one that is never reached.
 
-    `python` holds names of Python's types ("object" for any other).  `constant` is the value of what is one
-    constant.  `items` are the elements of a tuple or list whose length is known, or the values of a dict with
-    known `keys`; `element` is what any element of a container may be.  `things` are the functions, classes
-    and layers that it may be.  `sources` are the places where its tensors came to be (a node, or the name of
-    a parameter), `views` those that they share memory with; `places` are where its containers were made.
-    What is unknown, but `numeric`, is a tensor or a number, by how it is used.
-    `unbound` tells that the name may have no value at all.
+    `python` are names of Python types ("object" for any other).  `constant` is the value of a single
+    constant.  `items` are the elements of a tuple or list of known length, or the values of a dict with known
+    `keys`; `element` is the join of all elements of a container.  `things` are the possible functions,
+    classes and layers.  `sources` are the creation sites of its tensors (a node, or the name of a parameter),
+    `views` those with which they share memory; `places` are the creation sites of its containers. An unknown
+    value that is `numeric` is a tensor or a number, judged by its uses. With `unbound`, the name may have no
+    value at all.
     """
 
     tensor: Tensor | None = None
@@ -153,7 +153,7 @@ class AbstractValue:
 
     @property
     def dtype(self) -> str:
-        """The dtype, if it is a tensor and the dtype is known."""
+        """The dtype, if it is a tensor with a known dtype."""
         return self.tensor.dtype if self.tensor is not None else ""
 
     @property
@@ -213,12 +213,12 @@ class AbstractValue:
 
     @property
     def whole_element(self) -> AbstractValue | None:
-        """The join of all elements, also for a tuple or list whose elements are distinguished."""
+        """The join of all elements, also for a tuple or list with distinguished elements."""
         return join(self.items) if self.items else self.element
 
     @property
     def types(self) -> AbstractValue:
-        """Its types alone, with the dtype and rank of a tensor; unknown if it has no value."""
+        """Only the types, with the dtype and rank of a tensor; unknown if it has no value."""
         known = self.tensor
         if known is not None:
             known = Tensor(known.dtype, None if known.shape is None else (Dim.ANY,) * len(known.shape))
@@ -235,7 +235,7 @@ class AbstractValue:
 def shallow(value: AbstractValue, deep: int = MOST_DEEP) -> AbstractValue:
     """Return a value without its parts below a depth.
 
-    Without this a list that is put into itself, turn after turn, would grow for ever.
+    Otherwise a list that is repeatedly put into itself would grow forever.
     """
     if value.items is None and value.element is None:
         return value
@@ -265,7 +265,7 @@ _TYPES = {"NoneType": "None", "ellipsis": "object"}
 
 
 def ordered(things: Iterable[Thing]) -> list[Thing]:
-    """Functions, classes and the like in an order that is the same in each run."""
+    """Functions, classes and similar objects in an order that is the same in each run."""
     return sorted(things, key=_place)
 
 
@@ -283,7 +283,7 @@ def python(*types: str, **known: object) -> AbstractValue:
 
 
 def constant(value: object) -> AbstractValue:
-    """One constant."""
+    """The value of one constant."""
     name = value.__class__.__name__
     kind = _TYPES.get(name, name)
     return AbstractValue(python=frozenset({kind}), constant=value)

@@ -78,7 +78,7 @@ def updated(value: AbstractValue, other: AbstractValue) -> AbstractValue:
 
 
 def _place_of(value: AbstractValue, key: AbstractValue) -> int | None:
-    """The place of a key among those of a dict, if both are known."""
+    """The index of a key among those of a dict, if both are known."""
     for place, each in enumerate(value.keys or ()):
         if constant(each) == constant(key.constant):
             return place

@@ -1,4 +1,4 @@
-"""Entry points: the functions that a script makes static, and how."""
+"""Entry points: the functions that a script makes static, and the way in which it does."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _NAMES = ("to_static", "declarative", "save", "export")
 class Entry:
     """A function that is made static: by a decorator or a call `node` in `scope`.
 
-    `spec` is what it is given as `input_spec`; `is_saved` tells that it is only static once it is saved.
+    `spec` is its `input_spec` argument; with `is_saved`, it is static only once it is saved.
     """
 
     function: Scope
@@ -49,7 +49,9 @@ def is_layer(script: Script, cls: Scope) -> bool:
 
 
 def no_place(script: Script, function: Scope, *, if_unseen: str) -> str:
-    """Return why Paddle raises for a static method; empty if it does not, `if_unseen` if that is unknown."""
+    """Return the reason why Paddle raises for a static method; empty if it does not, `if_unseen` if
+    unknown.
+    """
     owner = function.owner()
     if owner is None:
         return ""
@@ -66,7 +68,9 @@ def no_place(script: Script, function: Scope, *, if_unseen: str) -> str:
 
 
 def forward_of(script: Script, value: Value) -> Scope | None:
-    """The function that calling an object of the script's runs: a layer's `forward`, or its `__call__`."""
+    """The function that runs when an object of the script is called: a layer's `forward`, or its
+    `__call__`.
+    """
     if isinstance(value, Function):
         return value.scope
     if isinstance(value, UserInstance):
@@ -118,7 +122,7 @@ def _calling(script: Script, wanted: frozenset[str]) -> Iterator[Site]:
 
 
 def _given(script: Script, node: ast.expr, site: Site) -> Iterator[Scope]:
-    """Yield the functions made static by an argument: for a layer, its `forward`."""
+    """Yield the functions made static as an argument: for a layer, its `forward`."""
 
     def inside(value: Value) -> Iterable[Value]:
         first = argument(value.node, 0, "function", "layer") if isinstance(value, Instance) else None

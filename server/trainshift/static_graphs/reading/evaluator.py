@@ -128,9 +128,9 @@ class Host(Protocol):
     """The interface for the results of functions and the contents of the heap during evaluation."""
 
     def from_heap(self, value: AbstractValue, attribute: str = "") -> AbstractValue:
-        """The possible values of an object kept outside of static functions, by all stores to it.
+        """The possible values of an object outside static functions, from all stores to it.
 
-        It is that of an attribute of some object, if a name is given.
+        With a name, it is that attribute of an object.
         """
 
     def is_walked(self, scope: Scope) -> bool:
@@ -153,7 +153,7 @@ class Host(Protocol):
         """Assign a value to a target; as a mutation of its object if `is_change`."""
 
     def store(self, stores: Mapping[Cell, AbstractValue], frame: Frame) -> None:
-        """Note that values are stored in cells of the heap."""
+        """Record stores of values into cells of the heap."""
 
     def unconverted(
         self, function: Scope, given: tuple[AbstractValue, ...], frame: Frame, node: ast.Call, way: str
@@ -186,7 +186,7 @@ class Evaluator:
         return self._outer(node, frame)
 
     def _outer(self, node: ast.Name, frame: Frame) -> AbstractValue:
-        """A name that the function has not bound: of a scope around it, of the module, or built in."""
+        """A name that the function has not bound: of an outer scope, of the module, or a builtin."""
         names = self.home(frame.scope).names
         holder, bindings = names.lookup(node.id, frame.scope, frame.statement)
         if frame.function is not None and holder is not None:
@@ -201,7 +201,7 @@ class Evaluator:
         return self.of_things(names.values(node, frame.scope, frame.statement), frame)
 
     def _filled(self, value: AbstractValue, name: str, scope: Scope) -> AbstractValue:
-        """Add to a container the values that code outside of static functions puts into its name."""
+        """Add to a container the values that code outside static functions puts into its name."""
         if not value.python & MUTABLE:
             return value
         for item in self.home(scope).item_bindings(name):
@@ -256,7 +256,7 @@ class Evaluator:
         return default if is_made or default.among("bool", "str") else UNKNOWN
 
     def _calls_in_file(self, script: Script, function: Scope, owner: Scope | None) -> Iterator[Site]:
-        """The calls of a function, or of the class that it is the `__init__` of, in its own file."""
+        """The calls of a function, or of its class if it is an `__init__`, in its own file."""
         is_made = function.name == "__init__" and owner is not None
         wanted = owner if is_made else function
         for site in script.sites_named(wanted.name) if wanted is not None and wanted.name else ():
@@ -402,7 +402,7 @@ class Evaluator:
         return UNKNOWN
 
     def own_bindings(self, thing: UserInstance, name: str) -> Iterator[Binding]:
-        """Return how the methods of an object's classes, and these themselves, bind an attribute of it."""
+        """Return the bindings of an attribute by the methods of an object's classes, and by these classes."""
         for cls in self.home(thing.scope).names.ancestry(thing.scope):
             if isinstance(cls, Scope):
                 own, others = self.home(cls).names.assigned_attributes
@@ -752,7 +752,7 @@ class Evaluator:
         words: Words,
         frame: Frame,
     ) -> None:
-        """A container takes other elements."""
+        """Add elements to a container."""
         grown = base
         if name == "update":
             for each in given:
@@ -866,7 +866,7 @@ class Evaluator:
         return join(self._of(each, node, given, words, frame, inner) for each in ordered(inner.things))
 
     def evaluate_call_arguments(self, thing: Instance) -> list[AbstractValue]:
-        """The layers given to a container of layers, in order."""
+        """The layers passed to a container of layers, in order."""
         try:
             site = self.program.script.site_of(thing.node)
         except KeyError:
@@ -969,7 +969,7 @@ def _is_own_item(node: ast.expr, frame: Frame) -> bool:
 
 
 def _unseen(node: ast.expr, frame: Frame) -> AbstractValue:
-    """Record that an expression, and all in it, is unknown."""
+    """Record that an expression, with all of its parts, is unknown."""
     for each in ast.walk(node):
         if isinstance(each, ast.BoolOp | ast.IfExp) or (
             isinstance(each, ast.UnaryOp) and isinstance(each.op, ast.Not)
@@ -1084,7 +1084,7 @@ _BY_ARGUMENTS: dict[str, Callable[[str, tuple[AbstractValue, ...]], AbstractValu
 
 
 def _summands(value: AbstractValue) -> list[AbstractValue]:
-    """The operands in a value: itself or its elements, as far as they are known."""
+    """The operands in a value: itself or its elements, as far as known."""
     if not value.python & {"list", "tuple"}:
         return [value]
     return list(value.items) if value.items is not None and value.is_python else [element_of(value)]

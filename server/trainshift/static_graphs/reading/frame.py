@@ -1,4 +1,4 @@
-"""Frame: where an expression is evaluated: its scope, its statement, and the names that are known there."""
+"""Frame: the place of an evaluation: its scope, its statement, and the names that are known there."""
 
 from __future__ import annotations
 
@@ -12,9 +12,7 @@ from trainshift.static_graphs.reading.function import StaticFunction, Truth
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A place of evaluation; `function` is None outside of static functions, for which nothing is
-    recorded.
-    """
+    """A place of evaluation; `function` is None outside static functions, for which nothing is recorded."""
 
     scope: Scope
     statement: Statement | None

@@ -37,9 +37,7 @@ class Truth(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Why:
-    """The reason why a function is static: code in a scope; `caller` is the calling function, if that is the
-    reason.
-    """
+    """The reason why a function is static: code in a scope, or the calling function, `caller`."""
 
     node: ast.AST
     scope: Scope
@@ -50,9 +48,9 @@ class Why:
 class StaticFunction:
     """A function that becomes a static graph.
 
-    `parameters` are what it may be given, `closure` the names of the function around it.  `kinds` has what
-    each expression may be, `ends` for each `if` the names after its body and after its `else` (None where
-    that way leaves the block), `before` the names before each compound statement.
+    `parameters` are its possible arguments, `closure` the names of the enclosing function.  `kinds` are the
+    values of each expression, `ends` the names after the body and the `else` of each `if` (None if that path
+    leaves the block), `before` the names before each compound statement.
     """
 
     scope: Scope
@@ -71,21 +69,21 @@ class StaticFunction:
     after: dict[Statement, Env] = field(default_factory=dict)
     returned: dict[Statement, AbstractValue] = field(default_factory=dict)
     stored: Stores = field(default_factory=dict)
-    """What it, and what it calls, stores in containers, attributes and names that are not its own."""
+    """The stores by it and its callees into containers, attributes and names that are not its own."""
     bound: dict[str, AbstractValue] = field(default_factory=dict)
-    """All that its names may be, anywhere in it."""
+    """The possible values of its names, anywhere in it."""
     reached: set[Statement] = field(default_factory=set)
     at_first: dict[ast.AST, Truth] = field(default_factory=dict)
-    """What the test of a `while` is before its first turn."""
+    """The value of a `while` test before its first iteration."""
     is_too_deep: bool = False
-    """Whether its code stands too deep within itself to be read: nothing is known of it."""
+    """True if its code is nested too deeply to be read: nothing is known about it."""
     falls_through: bool = False
     """Whether its end may be reached without a `return`."""
     calls: dict[ast.Call, tuple[StaticFunction, ...]] = field(default_factory=dict)
     unconverted: dict[ast.Call, str] = field(default_factory=dict)
-    """The calls of functions with tensor control flow that Paddle does not convert, and in what way."""
+    """The calls of functions with tensor control flow that Paddle does not convert, each with the reason."""
     named: dict[ast.Call, frozenset[str]] = field(default_factory=dict)
-    """The full library names that each call may be of; methods of tensors as ``paddle.Tensor.sum``."""
+    """The possible full library names of each call; methods of tensors as ``paddle.Tensor.sum``."""
 
     @property
     def node(self) -> FunctionNode:
@@ -124,7 +122,7 @@ class StaticFunction:
 
     @cached_property
     def statements(self) -> list[Statement]:
-        """Every statement of its own, in text order, none of functions in it."""
+        """Every statement of its own, in text order, without those of inner functions."""
         return [each for top in self.block for each in top.walk() if each.scope is self.scope]
 
     @cached_property
@@ -138,7 +136,7 @@ class StaticFunction:
 
     @cached_property
     def own_nodes(self) -> frozenset[ast.AST]:
-        """The nodes of its code, inner functions included, without its parameters."""
+        """The nodes of its code, including inner functions, without its parameters."""
         body = self.node.body
         parts = body if isinstance(body, list) else [body]
         return frozenset(node for part in parts for node in ast.walk(part))
@@ -149,8 +147,8 @@ class StaticFunction:
         return build(self.node, swallows=self._may_swallow)
 
     def _may_swallow(self, item: ast.withitem) -> bool:
-        """Return whether a context manager may suppress exceptions: those of libraries do not, except for
-        one.
+        """Return whether a context manager may suppress exceptions: those of libraries do not, with one
+        exception.
         """
         made = item.context_expr.func if isinstance(item.context_expr, ast.Call) else item.context_expr
         full = self.script.names.full_names(made, self.scope)
@@ -189,7 +187,7 @@ class StaticFunction:
     def graph_around(self, statement: Statement, *truths: Truth) -> list[Statement]:
         """Return the compound statements around one that may become part of the graph, innermost first.
 
-        With `truths` they are those that become one of these.
+        With `truths`, only statements with one of these forms count.
         """
         found = []
         for each in statement.ancestors():

@@ -1,7 +1,7 @@
 """Heap: the stores of static functions into containers, attributes, and outer names.
 
-A container is known by the places where it may have been made, as in any points-to analysis.  What is stored
-in it through one name is then seen through all others.
+A container is identified by its possible creation sites, as in any points-to analysis.  A store through one
+name is then visible through all others.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Reading: the static functions of a file, and the facts about them.
 
-The door for what asks of static functions: ``program.fact(Reading)``.
+Other code accesses static functions through ``program.fact(Reading)``.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ _MOST_NESTED = 8
 
 
 class Reading:
-    """The static functions that a program's first file has a part in."""
+    """The static functions that involve a program's first file."""
 
     def __init__(self, program: Program) -> None:
         self.program = program
@@ -94,7 +94,7 @@ class Reading:
         return self._walk.entries
 
     def of(self, scope: Scope) -> StaticFunction | None:
-        """The static function that a scope is; None for any other."""
+        """The static function of a scope; None for any other."""
         return self._walk.functions.get(scope)
 
     def around(self, scope: Scope) -> StaticFunction | None:
@@ -251,7 +251,7 @@ class _Walk:
             self._waiting[function] = None
 
     def _give_from_outside(self, function: StaticFunction) -> None:
-        """Give an entry its known arguments: from calls outside of static functions, and from defaults."""
+        """Give an entry its known arguments: from calls outside static functions, and from defaults."""
         with self.values.lookups.reading(function):
             self._give_arguments(function)
 
@@ -285,7 +285,7 @@ class _Walk:
             self._give(function, argument.arg, known)
 
     def _calls_of(self, function: Scope) -> list[Site]:
-        """The calls of an entry outside of static functions, as far as they are known."""
+        """The calls of an entry outside static functions, as far as known."""
         return [each for each in self._calls.get(function, ()) if not self._is_static(each.scope)]
 
     def _is_static(self, scope: Scope) -> bool:
@@ -369,7 +369,7 @@ class _Walk:
     def _patiently(
         self, function: StaticFunction, what: str, old: AbstractValue, new: AbstractValue
     ) -> AbstractValue:
-        """Return a function's new result, or argument, which is unknown if it has changed for too long."""
+        """Return a function's new result, or argument, or unknown if it has changed for too long."""
         if (function, what) in self._given_up:
             return UNKNOWN
         if new == old or self._times[function] <= _PATIENCE:
@@ -442,11 +442,11 @@ class _Walk:
         self.walker.assign(target, value, frame, is_change=is_change)
 
     def store(self, stores: Mapping[Cell, AbstractValue], frame: Frame) -> None:
-        """Record stores into heap cells, and their effect on the names at hand."""
+        """Record stores into heap cells, and their effect on the current names."""
         self.walker.store(stores, frame)
 
     def from_heap(self, value: AbstractValue, attribute: str = "") -> AbstractValue:
-        """The possible values of an object kept outside of static functions, by all stores to it."""
+        """The possible values of an object outside static functions, from all stores to it."""
         if attribute:
             cell = Attribute(attribute)
             self.values.lookups.note(cell)
@@ -469,7 +469,7 @@ class _Walk:
 
     @property
     def is_hasty(self) -> bool:
-        """Return whether a function was wrongly taken for a static one, or for a plain one."""
+        """Return whether a function was wrongly treated as a static one, or as a plain one."""
         return any((function in self.functions) != is_walked for function, is_walked in self._asked_whether)
 
     def _close(self, inner: StaticFunction, frame: Frame) -> None:
@@ -491,7 +491,7 @@ class _Walk:
                 self._waiting[inner] = None
 
     def _free_names(self, inner: Scope) -> list[tuple[str, Scope]]:
-        """Return the names that a nested function has from functions around it, with the scopes of these."""
+        """Return the names that a nested function takes from outer functions, with their scopes."""
         if inner not in self._free:
             found = []
             is_nested = inner.parent is not None and inner.parent.function() is not None
@@ -550,7 +550,7 @@ class _Walk:
         return self.values.lookups.ask((function, "returns"), lambda: shallow(self._given_by(function)))
 
     def _given_by(self, function: Scope) -> AbstractValue:
-        """Return the values of a function's `return` statements, outside of static functions."""
+        """Return the values of a function's `return` statements, outside static functions."""
         node = function.node
         if isinstance(node, ast.Lambda):
             return self.values.evaluate(node.body, Frame(function, function.statement, {}))

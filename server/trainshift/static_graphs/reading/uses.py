@@ -1,4 +1,4 @@
-"""Type inference from uses: names that are used as only tensors can be."""
+"""Type inference from uses: names with uses that only tensors support."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ class Uses:
         function: StaticFunction,
         joined: frozenset[str],
     ) -> Iterator[tuple[_Sign, str]]:
-        """Yield the names that the expressions of a statement use, and how."""
+        """Yield the names that the expressions of a statement use, and the kind of use."""
         for node in nodes:
             yield from _signs_of(node)
             if isinstance(node, ast.Call) and not function.is_entry:
@@ -144,7 +144,7 @@ class Uses:
     def _handed_as_tensors(
         self, nodes: list[ast.AST], statement: Statement | None, function: StaticFunction
     ) -> Iterator[str]:
-        """Yield the names passed to functions of the workspace that use them as only tensors can be used."""
+        """Yield the names passed to functions of the workspace whose uses only tensors support."""
         names = function.script.names
         for node in nodes:
             func = node.func if isinstance(node, ast.Call) else None
@@ -160,7 +160,7 @@ class Uses:
                 yield from frozenset.intersection(*wanted)
 
     def _tensors_handed(self, scope: Scope, call: ast.Call, caller: StaticFunction) -> frozenset[str]:
-        """Return the names that a call passes for parameters used as only tensors can be used."""
+        """Return the names that a call passes for parameters whose uses only tensors support."""
         if isinstance(scope.node, ast.Lambda) or scope.is_generator:
             return frozenset()
         called = StaticFunction(scope, caller.script.home(scope), caller.mode, caller.why)
@@ -225,7 +225,9 @@ def _parts(function: StaticFunction, every: _Parts) -> Iterator[tuple[Statement 
 def _and_what_they_are_made_of(
     found: Iterable[Binding], function: StaticFunction, *, methods: bool = False
 ) -> set[Binding]:
-    """The bindings, and those of names they alias or scale (``name * 2``), or call a method of."""
+    """The bindings, and those of names that they alias or scale (``name * 2``), or whose methods they
+    call.
+    """
 
     def made_of(binding: Binding) -> Iterator[Binding]:
         value = binding.value if binding.kind == "value" and not binding.path else None
@@ -283,7 +285,7 @@ def _only_tensors_in(
     evaluate: Callable[[ast.expr, Frame], AbstractValue],
     joined: frozenset[str],
 ) -> Iterator[str]:
-    """The names that expressions of a statement use as only tensors can be.
+    """The names with uses, in expressions of a statement, that only tensors support.
 
     `joined` are the names of lists of tensors.
     """
@@ -340,7 +342,9 @@ def _signs_of(node: ast.AST) -> Iterator[tuple[_Sign, str]]:
 
 
 def _beside_each_other(nodes: list[ast.AST]) -> Iterator[tuple[str, str]]:
-    """Yield pairs of names that are added or compared: if one is a tensor the other is one, or a number."""
+    """Yield pairs of names that are added or compared: if one is a tensor, the other is a tensor or a
+    number.
+    """
     for node in nodes:
         pair: tuple[ast.expr, ...] = ()
         if isinstance(node, ast.BinOp):

@@ -1,4 +1,4 @@
-"""Walker: goes through the statements of static functions with the names that are known there."""
+"""Walker: processes the statements of static functions with their current names."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class _Kinds(Analysis[Env]):
         self._given_up: set[str] = set()
 
     def frame(self, point: Point, env: Env) -> Frame:
-        """Return where the syntax of a point is evaluated."""
+        """Return the frame in which the syntax of a point is evaluated."""
         node = point.node
         statement = self._function.statement_of.get(node) if isinstance(node, ast.stmt) else None
         return Frame(self._function.scope, statement or self._function.scope.statement, env, self._function)
@@ -166,7 +166,7 @@ class Walker:
         self.host = host
 
     def walk(self, function: StaticFunction, env: Env) -> AbstractValue:
-        """Interpret a function from initial values of names; returns its possible results and records the
+        """Interpret a function from initial values of names; return its possible results and record the
         rest in it.
         """
         node = function.node
@@ -189,7 +189,7 @@ class Walker:
         return join(values)
 
     def _write_down(self, function: StaticFunction, solution: Solution[Env]) -> None:
-        """Note the names around compound statements, and at the ends of the branches of an `if`."""
+        """Record the names around compound statements, and at the ends of the branches of an `if`."""
         for statement in function.statements:
             node = statement.node
             if statement.branches:
@@ -210,7 +210,7 @@ class Walker:
                 function.before[statement] = join_envs(map(solution.along, entries)) or {}
 
     def _join_copies(self, function: StaticFunction, kinds: _Kinds, solution: Solution[Env]) -> None:
-        """Join the results for an expression of which the graph has several copies: in a `finally`."""
+        """Join the results for an expression with several copies in the graph: in a `finally`."""
         copies: dict[ast.AST, list[Point]] = {}
         for point in solution.cfg.all:
             if point.node is not None and solution.before(point) is not None:
@@ -286,7 +286,7 @@ class Walker:
         function: StaticFunction,
         frame: Frame,
     ) -> None:
-        """Bind the name of a function or class that is defined inside."""
+        """Bind the name of an inner function or class."""
         frame.env.pop(node.name, None)
         for default in getattr(getattr(node, "args", None), "defaults", ()):
             self.values.evaluate(default, frame)
@@ -296,7 +296,7 @@ class Walker:
             frame.env[node.name] = python("function", things=frozenset({Function(inner)}))
 
     def _deleted(self, target: ast.expr, frame: Frame) -> None:
-        """Unbind a name, or take an element out of a container."""
+        """Unbind a name, or remove an element from a container."""
         if isinstance(target, ast.Name):
             frame.env[target.id] = UNBOUND
         elif isinstance(target, ast.Subscript):
@@ -338,7 +338,7 @@ class Walker:
             self._set_item(target, value, frame)
 
     def store(self, stores: Mapping[Cell, AbstractValue], frame: Frame) -> None:
-        """Record stores into heap cells, and their effect on the names at hand."""
+        """Record stores into heap cells, and their effect on the current names."""
         if frame.function is not None:
             for cell, value in stores.items():
                 if store(frame.function.stored, cell, value):
@@ -361,7 +361,7 @@ class Walker:
         return self.values.home(frame.scope).names.lookup(cell.name, frame.scope, None)[0] is cell.holder
 
     def _bind_outside(self, name: str, value: AbstractValue, frame: Frame) -> None:
-        """Record the value of a name for the functions inside this one, or around it."""
+        """Record the value of a name for the inner or outer functions."""
         function, scope = frame.function, frame.scope
         assert function is not None
         if store(function.bound, name, value):
@@ -375,7 +375,7 @@ class Walker:
                 self.host.stored_more(function, cell)
 
     def _refined(self, name: str, value: AbstractValue, frame: Frame) -> AbstractValue:
-        """A value that is unknown, by how the name is used as long as it has it."""
+        """An unknown value, refined by the uses of the name while it has that value."""
         if may_be_told(value) and frame.function is not None:
             return self.host.by_use(name, frame.statement, frame.function, value)
         return value
@@ -432,7 +432,7 @@ class Walker:
     # Control flow
 
     def tested(self, node: ast.If | ast.While, frame: Frame) -> tuple[bool | None, bool | None]:
-        """Judge a test; return its certain outcome, and whether it is true in dygraph only."""
+        """Evaluate a test; return its certain outcome, and whether it is true in dygraph only."""
         function = frame.function
         assert function is not None
         test = self.values.evaluate(node.test, frame)
@@ -446,7 +446,7 @@ class Walker:
         return known, dynamic
 
     def turn(self, node: ast.For | ast.AsyncFor, role: Role, frame: Frame) -> None:
-        """Evaluate a loop's iterable, judge it, or bind its target to the next element."""
+        """Evaluate a loop's iterable, classify it, or bind its target to the next element."""
         iterated = f"{_ITERATED}{node.lineno}:{node.col_offset}"
         if role is Role.ITERABLE:
             frame.env[iterated] = self.values.evaluate(node.iter, frame)
@@ -471,7 +471,7 @@ class Walker:
         return None
 
     def _asks_for_class(self, test: ast.Call, names: frozenset[str], frame: Frame) -> bool:
-        """Return whether it is ``isinstance(t, paddle.Tensor)``, which nothing in a graph is."""
+        """Return whether it is ``isinstance(t, paddle.Tensor)``, which is false for everything in a graph."""
         if "builtins.isinstance" not in names or len(test.args) != 2:
             return False
         full = self.values.home(frame.scope).names.full_names(test.args[1], frame.scope, frame.statement)

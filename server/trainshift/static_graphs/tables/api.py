@@ -23,8 +23,8 @@ _MIRRORS = (
 class Operation(NamedTuple):
     """A function or a method of tensors: its parameters, the tensors among them, and its result.
 
-    `returns` is "tensor", "tensors", "python" or "" where it cannot be told; `dtype` is one, "same" as the
-    first argument's, or "" where it depends; `shape` is "same", "scalar" or "".
+    `returns` is "tensor", "tensors", "python" or "" if unknown; `dtype` is a dtype, "same" as the first
+    argument's, or "" if it varies; `shape` is "same", "scalar" or "".
     """
 
     name: str
@@ -54,7 +54,7 @@ def _operation(name: str, row: dict[str, Any]) -> Operation:
 
 @cache
 def function(full_name: str) -> Operation | None:
-    """The function of Paddle's that has a full name, if it is public."""
+    """The Paddle function with a full name, if it is public."""
     if not full_name.startswith("paddle."):
         return None
     functions = _data()["functions"]
@@ -69,7 +69,7 @@ def function(full_name: str) -> Operation | None:
 
 @cache
 def method(name: str) -> Operation | None:
-    """The method of tensors that has a name; the tensor itself is its parameter `x`, before all others."""
+    """The tensor method with a name; the tensor itself is its parameter `x`, before all others."""
     row = _data()["methods"].get(name)
     if row is None:
         return None
@@ -82,8 +82,8 @@ _SELF = frozenset({"x", "input", "self", "a", "arr", "tensor"})
 
 
 def is_layer_class(full_name: str) -> bool:
-    """Return whether a library class is a layer: one of Paddle's, or named as those of PaddleNLP and others
-    are.
+    """Return whether a library class is a layer: one of Paddle's, or one with a typical name, as in
+    PaddleNLP.
     """
     return full_name in _data()["layers"] or (
         full_name.endswith((".nn.Layer", ".Layer")) and full_name.startswith("paddle")

@@ -1,4 +1,4 @@
-"""Shapes that layers return; an unknown dimension stays unknown through them."""
+"""Shapes that layers return; unknown dimensions stay unknown."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _DEEPER = frozenset({"Embedding"})
 def shape_after(layer: str, shape: Shape | None, *, options: frozenset[str] = frozenset()) -> Shape | None:
     """The output shape of a Paddle layer for an input shape; None if it is unknown.
 
-    `options` are the names of the arguments that it was made with.
+    `options` are the names of its constructor arguments.
     """
     name = layer.rpartition(".")[2]
     if shape is None:

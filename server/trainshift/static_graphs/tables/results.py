@@ -1,4 +1,4 @@
-"""Dtypes and shapes that the operations of Paddle return, a row for each family."""
+"""Dtypes and shapes of the results of Paddle's operations, one row for each family."""
 
 from __future__ import annotations
 
@@ -210,7 +210,7 @@ def _filled(shape: Shape, written: Sequence[int | None], x: Tensor) -> Shape:
 
 
 def _open_size(sizes: Sequence[Size]) -> Size:
-    """The size among several that decides whether the result is a number."""
+    """The size, among several, that decides whether the result is a number."""
     return next((size for size in (Dim.DATA, Dim.CHOSEN, Dim.SPEC) if size in sizes), Dim.ANY)
 
 

@@ -73,7 +73,7 @@ def combined(
 ) -> AbstractValue:
     """The result of an operator with at least one tensor operand.
 
-    Without a `dtype` that is computed as for arithmetic, which never gives bools.
+    Without a `dtype`, it is computed as for arithmetic, whose result is never a bool.
     """
     parts = [each.tensor for each in (left, right) if each.tensor is not None]
     others = [each for each in (left, right) if each.tensor is None]
