@@ -42,7 +42,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Refuse to rewrite fixtures from several processes at once; say how many inputs Hypothesis makes."""
+    """Refuse to rewrite fixtures from several processes at once; set the number of Hypothesis inputs."""
     if config.getoption("--update-fixtures") and getattr(config.option, "numprocesses", None):
         raise pytest.UsageError("--update-fixtures and -n exclude each other")
     # The duration depends on the machine, and on its other load.
@@ -58,7 +58,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_report_header(config: pytest.Config) -> str:
-    """Name the commit that decides which inputs have their turn."""
+    """Name the commit that selects the inputs to test."""
     return (
         "turns: all" if config.getoption("--all-turns") else f"turns: of {commit()[:12]} (all: --all-turns)"
     )
@@ -124,7 +124,7 @@ def _concerned(items: list[pytest.Item], wanted: str) -> list[pytest.Item]:
 
 
 def _code(item: pytest.Item) -> str:
-    """The function that is the test, without its decorators, which may name other rules."""
+    """The test's function, without its decorators, which may name other rules."""
     if not isinstance(item, pytest.Function):
         return ""
     decorators, mark, body = f"\n{inspect.getsource(item.function)}".partition("def test_")
@@ -132,7 +132,7 @@ def _code(item: pytest.Item) -> str:
 
 
 def pytest_collection_finish() -> None:
-    """Look for garbage in all that has been collected once, and never again: it is there to the end."""
+    """Collect garbage once after collection, and then freeze the collected tests, which live to the end."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 50)  # Like the server: the objects of a test are in use until it ends.

@@ -1,4 +1,4 @@
-"""Runs derivatives beside the functions that they come from: central differences, structures, arguments."""
+"""Run derivatives next to their functions: central differences, structures, arguments."""
 
 from __future__ import annotations
 
@@ -41,7 +41,9 @@ def _derived(text: str, name: str, mode: Any, wrt: tuple[str, ...]) -> Derived |
 
 
 def alone(text: str, name: str) -> str:
-    """The part of a file that a function needs: the functions that it names, and all that is none."""
+    """The part of a file that a function needs: the functions that it names, and everything that is not a
+    function.
+    """
     lines, statements = _statements(text)
     functions = {each.name: each for each in statements if isinstance(each, ast.FunctionDef)}
     needed: set[str] = set()
@@ -78,7 +80,7 @@ def names_of(text: str) -> list[str]:
 
 
 def numbers(value: Any) -> list[float]:
-    """All numbers in a value, in their order."""
+    """All numbers in a value, in order."""
     if value is None or isinstance(value, str | bool):
         return []
     if isinstance(value, dict):
@@ -155,7 +157,7 @@ class Trial:
         return [(4 * a - b) / 3 for a, b in zip(near, far, strict=True)]
 
     def forward(self) -> None:
-        """The jvp has the value, bit for bit, and the derivative."""
+        """Check that the jvp has the value, bit for bit, and the derivative."""
         jvp = getattr(loaded(made(self.text, self.name, "forward", self.wrt).text), f"{self.name}_jvp")
         value, dot = jvp(**copy.deepcopy(self.args), **self.along())
         assert numbers(value) == numbers(self.value)
@@ -164,7 +166,9 @@ class Trial:
         assert all(map(close, numbers(dot), wanted)), (numbers(dot), wanted)
 
     def reverse(self) -> None:
-        """The gradient has the value, the structure of the arguments, and the derivative; arguments stay."""
+        """Check that the gradient has the value, the structure of the arguments, and the derivative; and
+        that arguments are unchanged.
+        """
         grad = getattr(loaded(made(self.text, self.name, "reverse", self.wrt).text), f"{self.name}_grad")
         bar = moved(self.value, iter([self.random.uniform(-1, 1) for _ in numbers(self.value)]), True)
         args, after = copy.deepcopy(self.args), copy.deepcopy(self.args)
@@ -181,7 +185,7 @@ class Trial:
         assert close(other, one), (other, one, bars)
 
     def twice(self) -> None:
-        """The forward derivative of the gradient is the product with the Hessian."""
+        """Check that the forward derivative of the gradient is the product with the Hessian."""
         first = made(self.text, self.name, "reverse", self.wrt)
         bar = moved(self.value, iter([1.0] * len(numbers(self.value))), True)
         second = made(first.text, first.made, "forward", self.wrt)
@@ -215,7 +219,7 @@ def trials(
 
 
 def answer(trial: Trial, text: str, mode: Any, slopes: list[float]) -> str:
-    """`refused` or `right`, of one mode."""
+    """`refused` or `right`, for one mode."""
     made = derive(text, "f", mode, trial.wrt)
     if not isinstance(made, Derived):
         assert not any("mistake of Trainshift" in each.message for each in made.refusals), text

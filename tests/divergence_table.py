@@ -62,7 +62,7 @@ net = build(value)"""
 
 
 def changed(old: str, new: str, text: str = LOOP) -> str:
-    """A text in which a part that it has is another one."""
+    """A text with one of its parts replaced."""
     assert old in text
     return text.replace(old, new)
 

@@ -16,10 +16,10 @@ from trainshift.static_graphs.expanding.door import Expansion, expand
 class ExpansionCase:
     """One ``## heading`` of a file of `fixtures/expansions`.
 
-    `run` are calls, one a line, whose arguments are values of Python or NumPy's arrays; ``ROWS`` are the
-    numbers from 0 to 11 in four rows, and ``array(...)`` is one of float32.  `refused` is why it is
-    not expanded, with the code before it; without calls it is refused.  A script `with CRLF and tabs`
-    stands in its fixture without them; under `run unchanged` there is nothing to expand.
+    `run` are calls, one per line, whose arguments are Python values or NumPy arrays; ``ROWS`` are the numbers
+    from 0 to 11 in four rows, and ``array(...)`` is one of float32.  `refused` is the reason why it is not
+    expanded, after the code; without calls it is refused.  A script `with CRLF and tabs` is in its fixture
+    without them; under `run unchanged` there is nothing to expand.
     """
 
     path: Path
@@ -46,7 +46,7 @@ FOREIGN = "python with CRLF and tabs"
 
 
 def _foreign(text: str) -> str:
-    """A script as another system's editor writes it."""
+    """A script with another system's line endings and tabs."""
     return text.replace("    ", "\t").replace("\n", "\r\n")
 
 

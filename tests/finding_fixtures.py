@@ -26,9 +26,9 @@ class FindingCase:
     """One ``## heading`` of a restriction's fixture file.
 
     `script` is the ```` ```python ```` block; `others` are further files of its workspace, by path (blocks
-    that begin ```` ```python helpers/train.py ````).  `findings` and `fixed` are what is expected: the
-    findings of the file's own code, and the text after all of its fixes (empty if there are none).
-    `run` are statements that use a static function (```` ```run ````), with how they end on real Paddle.
+    that begin ```` ```python helpers/train.py ````).  `findings` and `fixed` are the expectations: the
+    findings of the file's own code, and the text after all of its fixes (empty if there are none). `run` are
+    statements that use a static function (```` ```run ````), with their outcomes on real Paddle.
     """
 
     path: Path
@@ -56,7 +56,7 @@ class FindingCase:
 
     @property
     def verdicts(self) -> set[str]:
-        """The verdicts that are expected; none for a script that keeps to the restriction."""
+        """The expected verdicts; none for a script that satisfies the restriction."""
         return verdicts(self.findings)
 
 
@@ -83,10 +83,10 @@ def program_of(text: str, others: dict[str, str]) -> Program:
 
 
 def shown(program: Program, code: str) -> str:
-    """The findings of one restriction as a fixture shows them.
+    """The findings of one restriction in a fixture's format.
 
-    Per finding: ``line:column code verdict message``, the source line with ``~`` under what is meant,
-    and the other places as ``- line:column message``.
+    Per finding: ``line:column code verdict message``, the source line with ``~`` under the region, and the
+    other places as ``- line:column message``.
     """
     found = find(program, {code})
     assert found.defects == ()
@@ -141,7 +141,7 @@ def rewrite_case(case: FindingCase, findings: str, fixed_text: str) -> None:
 
 
 def rewrite_run(case: FindingCase, run: str) -> None:
-    """Replace the case's statements, with how they end, in its file."""
+    """Replace the case's statements, with their outcomes, in its file."""
     text = case.path.read_text(encoding="utf-8")
     start, end = section_of(text, case.heading)
     section = text[start:end].replace(f"```run\n{case.run}```\n", f"```run\n{run}```\n")

@@ -24,8 +24,8 @@ class ProgramFolder:
     """One folder of ``fixtures/programs``.
 
     `before` are the files of the program by their paths, `after` those that its conversion changes.  The
-    commands are words that follow `python`: `train` start what is converted, `beside` start scripts that are
-    not, though they may share modules with it.
+    commands are words that follow `python`: `train` starts the converted programs, `beside` starts
+    unconverted scripts, which may share modules with them.
     """
 
     folder: Path
@@ -92,7 +92,7 @@ class Case:
     """One ``## heading`` of a fixture file: the script and the blocks that it expects.
 
     `$0` in the script marks the statement to convert; without it the whole file is converted.  `choices` are
-    those of the block of settings above it, if there is one.
+    those of the settings block above it, if there is one.
     """
 
     path: Path
@@ -154,7 +154,7 @@ def rewrite(case: Case, blocks: dict[str, str]) -> None:
 
 
 def rewrite_blocks(path: Path, heading: str, blocks: Mapping[str, str]) -> None:
-    """Replace these blocks of a case in its file; all else stays."""
+    """Replace these blocks of a case in its file, and nothing else."""
     text = path.read_text(encoding="utf-8")
     start, end = section_of(text, heading)
     section = text[start:end]

@@ -1,7 +1,7 @@
 """Forms of expression, and the slots of scripts that rewrites edit, as data.
 
-A slot is a script with a hole, `@`.  A form is put into it with the slot's own expressions for `{x}`, which
-is the value, and `{y}`, which must never be it.
+A slot is a script with a hole, `@`.  A form is put into it with the slot's own expressions for `{x}`, the
+value, and `{y}`, which must never be the value.
 """
 
 from __future__ import annotations
@@ -114,11 +114,11 @@ class Holder:
 class Slot:
     """A slot for an argument or a statement that a rule edits.
 
-    `values` are its expressions for `{x}` and `{y}`, and the kind of value they are.  `adds` is the code that
-    the rewrite brings.  `watched` names what arrives there, by the call that takes it and its position or
-    keyword; `elsewhere` says what arrives on rank 1 of 4 instead, None if the call is not made there.  `told`
-    says for which forms the rewrite is not made, and what the user is told; an empty text for nothing.
-    `doubted` are forms for which a doubt that is told does not hold.
+    `values` are its expressions for `{x}` and `{y}`, and their kind.  `adds` is the code that the rewrite
+    adds.  `watched` names the observed argument, by its call and its position or keyword; `elsewhere` is its
+    value on rank 1 of 4, None if the call is not made there.  `told` maps the forms without a rewrite to the
+    message for the user; an empty text for none. `doubted` are forms for which the reported doubt is
+    unfounded.
     """
 
     name: str
@@ -134,7 +134,7 @@ class Slot:
     in_function: bool = False
 
     def forms(self) -> Iterator[tuple[str, str]]:
-        """The forms for this slot, by name; some may be no Python here."""
+        """The forms for this slot, by name; some may be invalid Python here."""
         x, y, kind = self.values
         known = {**_ANY, **_OF_KIND[kind], **(_OPTIONAL if self.optional else {})}
         for name, form in known.items():
@@ -143,7 +143,7 @@ class Slot:
             yield name, form.format(x=x, y=y)
 
     def text(self, form: str) -> str:
-        """The script with a form in its hole, in a function where that needs one."""
+        """The script with a form in its hole, in a function if necessary."""
         head, _, body = self.script.partition("\n\n")
         body = body.replace("@", form)
         if "kept :=" in form and not self.in_function:

@@ -2,8 +2,8 @@
 
     python tests/gates.py
 
-`tests/gates.toml` lists what breaks a gate today.  The list may only shrink: the script fails where something
-breaks a gate and is not listed, and where something listed does not break it any more.
+`tests/gates.toml` lists what breaks a gate today.  The list may only shrink: the script fails for an unlisted
+violation, and for a listed one that no longer exists.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def complex_functions() -> set[str]:
 def split_classes() -> set[str]:
     """Classes that are one class over several files, as `module.Base <- module.Heir`.
 
-    Such a base has one direct heir, which stands in another file.  Exceptions are no such bases.
+    Such a base has a single direct subclass, in another file.  Exceptions do not count.
     """
     files: dict[str, str] = {}
     heirs: dict[str, list[str]] = {}

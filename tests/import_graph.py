@@ -1,4 +1,4 @@
-"""Prints how the modules of the server import each other: folders, circles, lines per file.
+"""Print the imports among the server's modules: folders, circles, lines per file.
 
     python tests/import_graph.py
 
@@ -84,7 +84,7 @@ def graph() -> dict[str, frozenset[str]]:
 
 
 def circles() -> list[list[str]]:
-    """The sets of modules that import each other, each in order of their names."""
+    """The sets of modules that import each other, each sorted by name."""
     return _components(graph())
 
 
@@ -97,7 +97,7 @@ def folder_circles() -> list[list[str]]:
 
 
 def folder(module: str) -> str:
-    """The folder that a module stands in; the module itself where it stands at the top."""
+    """The folder of a module; the module itself if it is at the top."""
     parent = modules()[module].parent.relative_to(PACKAGE).as_posix()
     return module if parent == "." else parent
 
@@ -149,7 +149,7 @@ def lines_per_file() -> dict[str, int]:
 
 
 def main() -> None:
-    """Print it all."""
+    """Print everything."""
     lines, counted = lines_per_file(), files_per_folder()
     print("Folders: files, lines, and the folders that each imports:\n")
     for name in sorted({*map(folder, graph())}):

@@ -1,4 +1,4 @@
-"""The scripts of `fixtures/keras3`, their conversions for Keras 3, and conversions that are wrong."""
+"""The scripts of `fixtures/keras3`, their conversions for Keras 3, and wrong conversions."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _instead(pattern: str | re.Pattern[str], text: str) -> Callable[[str], str]:
 def _before_build(converted: str) -> str:
     """The broadcast above the eager step of a model that has no weights before its first batch.
 
-    A step that is traced is traced again once its variables are there, and the broadcast with it.
+    A traced step is traced again once its variables exist, together with the broadcast.
     """
     is_built = "Input(" in converted or "tf.Variable(tf." in converted
     return (
@@ -40,13 +40,13 @@ def _before_build(converted: str) -> str:
 
 
 def _flag_never_set(converted: str) -> str:
-    """The broadcast after a step as one that never runs, unless another one stands before all steps."""
+    """The broadcast after a step, changed so that it never runs, unless another one precedes all steps."""
     is_early = re.search(r"^hvd\.broadcast_variables", converted, re.M)
     return converted if is_early else _DONE.sub("if False:", converted)
 
 
 def _boolean_flag(converted: str) -> str:
-    """The flag as Python has it in a traced step, which sees the value that it has when it is traced."""
+    """The flag as a Python Boolean in a traced step, which sees only its value at the time of tracing."""
     if "tf.function" not in converted:
         return converted
     flag = f"({_FLAG})"
@@ -81,7 +81,7 @@ def is_of_graphs(text: str) -> bool:
 
 
 def wrong(text: str) -> Iterator[tuple[str, str]]:
-    """The wrong conversions that a right one is turned into, each with its mistake."""
+    """The wrong conversions made from a correct one, each with its mistake."""
     for name, spoil in _MISTAKES:
         spoilt = spoil(text)
         if spoilt != text:

@@ -31,7 +31,7 @@ def assert_lossless(before: str, edits: Iterable[Edit], after: str, where: str) 
 
 
 def comments(text: str) -> Counter[str]:
-    """The comments of a text, and how often each is there; two may stand behind one line."""
+    """The comments of a text, with their numbers; one line may end with two."""
     lines = io.StringIO(text.removeprefix(BOM), newline="").readline
     found = (each.string for each in tokenize.generate_tokens(lines) if each.type == tokenize.COMMENT)
     return Counter(each for comment in found for each in re.split(r" {2}(?=#)", comment))

@@ -12,7 +12,7 @@ from trainshift.python.syntax.chunks import ParseFailure, parse
 
 
 def renamed(text: str) -> str:
-    """Every variable that the script binds by assignment gets another name."""
+    """Rename every variable that the script binds by assignment."""
     tree = ast.parse(text)
     bound = {
         target.id
@@ -32,12 +32,12 @@ def renamed(text: str) -> str:
 
 
 def respelled(text: str) -> str:
-    """TensorFlow is called something else."""
+    """Import TensorFlow under another name."""
     return _replace_names(text, {"tf": "tensor_flow"})
 
 
 def plain_import(text: str) -> str:
-    """``import tensorflow as tf`` becomes ``import tensorflow``."""
+    """Replace ``import tensorflow as tf`` by ``import tensorflow``."""
     if not re.search(r"^import tensorflow as tf\b", text, re.M):
         return text
     return _replace_names(re.sub(r"^import tensorflow as tf\b", "import tensorflow", text, flags=re.M),
@@ -45,7 +45,7 @@ def plain_import(text: str) -> str:
 
 
 def commented(text: str) -> str:
-    """A comment line above every line that begins a statement, and one behind it."""
+    """Add a comment above every line that begins a statement, and one after it."""
     starts, ends = _logical_lines(text)
     lines = text.splitlines(keepends=True)
     out = []
@@ -70,7 +70,7 @@ def spread(text: str) -> str:
 
 
 def unparsed(text: str) -> str:
-    """The layout that `ast.unparse` gives: one line for each statement, no comments."""
+    """Use the layout of `ast.unparse`: one line for each statement, no comments."""
     return ast.unparse(ast.parse(text)) + "\n"
 
 
@@ -80,7 +80,7 @@ def crlf(text: str) -> str:
 
 
 def tabbed(text: str) -> str:
-    """Four blanks of indentation become a tab, outside of strings."""
+    """Replace four spaces of indentation by a tab, outside strings."""
     starts, _ = _logical_lines(text)
     lines = text.splitlines(keepends=True)
     for number in starts:
@@ -110,7 +110,7 @@ MUTATIONS: tuple[Callable[[str], str], ...] = (
 
 
 def both(first: Callable[[str], str], second: Callable[[str], str]) -> Callable[[str], str]:
-    """One mutation, then another."""
+    """Apply one mutation, then another."""
 
     def mutated(text: str) -> str:
         return second(first(text))
@@ -152,7 +152,7 @@ def _logical_lines(text: str) -> tuple[set[int], set[int]]:
 
 
 def _replace_names(text: str, names: dict[str, str]) -> str:
-    """Rename identifiers, attributes and keyword arguments aside, f-strings included."""
+    """Rename identifiers, but not attributes and keyword arguments; f-strings are included."""
     lines = text.splitlines(keepends=True)
     edits = []
     before = ""

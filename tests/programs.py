@@ -25,7 +25,7 @@ def texts(files: Mapping[str, bytes]) -> Texts:
 
 
 def encoded(text: str, like: bytes) -> bytes:
-    """A new text of a file that held `like`."""
+    """A new text for a file with the content `like`."""
     return (codecs.BOM_UTF8 if like.startswith(codecs.BOM_UTF8) else b"") + text.encode()
 
 
@@ -53,7 +53,7 @@ def analyzed(program: Texts, start: str) -> Analysis:
 
 
 def with_change(program: Texts, analysis: Analysis, change: Change) -> Texts:
-    """The texts after the changes of an analysis to the statement that one of them is to."""
+    """The texts after an analysis's changes to the statement of one of its changes."""
     result = dict(program)
     changes = [each for each in analysis.changes if each.target == change.target]
     for script, edits in analysis.edits_by_file(finished_plan(analysis, merge(changes)).edits):

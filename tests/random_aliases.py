@@ -1,7 +1,7 @@
-"""Writes random Python functions about names, exits and evaluation order: text and arguments, from a seed.
+"""Write random Python functions about names, exits and evaluation order: text and arguments, from a seed.
 
-Names go through chains, swaps and rotations in loops; loops are left early, and have an `else`; helpers, and
-functions inside, change what the same expression reads before and after the call.
+Names form chains, swaps and rotations in loops; loops are left early, and have an `else`; helpers and inner
+functions mutate objects that the same expression reads before and after the call.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def twice(v):
 
 
 class Author:
-    """Writes one file: helpers, and `f` that calls them. `arrays`: the vectors are arrays of NumPy."""
+    """Writes one file: helpers, and `f` that calls them. `arrays`: the vectors are NumPy arrays."""
 
     def __init__(self, seed: int, arrays: bool = False) -> None:
         self.random = random.Random(seed)
@@ -134,7 +134,7 @@ class Author:
         return draw.choice([*names, *(f"{each}[{draw.randint(0, 1)}]" for each in self.lists)])
 
     def call(self) -> str:
-        """A call that gives a number, and changes something."""
+        """A call that returns a number, and mutates something."""
         draw = self.random
         some = draw.choice(self.lists)
         found = [
@@ -169,7 +169,7 @@ class Author:
         return f"[{self.number(deep + 1)}, {self.number(deep + 1)}][{draw.randint(0, 1)}]"
 
     def test(self) -> str:
-        """A condition: on a number, or on the round of a loop."""
+        """A condition on a number, or on the iteration of a loop."""
         draw = self.random
         if self.loops and draw.random() < 0.6:
             return f"i{self.loops} {draw.choice(['==', '>', '<'])} {draw.randint(0, 2)}"
@@ -177,7 +177,7 @@ class Author:
         return f"{found} and {self.leaf()} < 3.0" if draw.random() < 0.15 else found
 
     def named(self) -> str:
-        """An expression that is a vector, often one that has a name already."""
+        """An expression for a vector, often an existing name."""
         draw = self.random
         one, other = draw.choice(self.lists), draw.choice(self.lists)
         found = [
@@ -204,7 +204,7 @@ class Author:
     # Statements.
 
     def statement(self, deep: int) -> list[str]:
-        """One statement, with those inside it."""
+        """One statement, with nested ones."""
         draw = self.random
         choice = draw.random()
         if deep < 3 and choice < 0.22:
@@ -254,11 +254,11 @@ class Author:
         return draw.choice(found)
 
     def block(self, deep: int, size: int) -> list[str]:
-        """The lines of a block, one level in."""
+        """The lines of a block, indented by one level."""
         return ["    " + line for _ in range(size) for line in self.statement(deep + 1)]
 
     def loop(self, deep: int) -> list[str]:
-        """A loop: over a range, or while a count lasts."""
+        """A loop over a range, or while a count lasts."""
         draw = self.random
         self.loops += 1
         place = f"i{self.loops}"

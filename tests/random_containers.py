@@ -1,6 +1,6 @@
-"""Writes random Python functions of containers (AD35 to AD37): text and arguments, from a seed.
+"""Write random Python functions of containers (AD35 to AD37): text and arguments, from a seed.
 
-Lists, dicts and arrays have several names; helpers, and functions inside, change, link and return them.
+Lists, dicts and arrays have several names; helpers and inner functions mutate, link and return them.
 """
 
 from __future__ import annotations
@@ -134,12 +134,12 @@ NAMES = {"f": "x", "list": "xs", "dict": "d", "rows": "rows", "box": "box", "arr
 
 
 class Impossible(Exception):
-    """There is nothing of a kind here."""
+    """Nothing of this kind is available here."""
 
 
 @dataclass
 class Scope:
-    """The kinds of variables, and the functions that may be called: kinds of parameters and of the value."""
+    """The kinds of variables, and the callable functions with the kinds of their parameters and results."""
 
     kinds: dict[str, str]
     functions: dict[str, tuple[list[str], str]] = field(default_factory=dict)
@@ -217,7 +217,7 @@ class Author:
         return draw.choice(found)
 
     def attempt(self, templates: list[str], scope: Scope, deep: int) -> str:
-        """One of several templates, filled: another one where that cannot be."""
+        """One of several templates, filled; a different one if that is impossible."""
         for template in self.random.sample(templates, len(templates)):
             try:
                 return self.fill(template, scope, deep)
@@ -226,7 +226,7 @@ class Author:
         raise Impossible
 
     def call(self, scope: Scope, kind: str) -> str:
-        """A call of a function that gives a kind."""
+        """A call of a function that returns a kind."""
         found = [name for name, (_, value) in scope.functions.items() if value == kind]
         if not found:
             raise Impossible
@@ -272,7 +272,7 @@ class Author:
         return self.function(scope) if not scope.inside else []
 
     def target(self, scope: Scope, kind: str) -> str:
-        """A variable of a kind that is assigned: a new one, or one that is there."""
+        """A variable of a kind to assign: a new one, or an existing one."""
         there = [name for name, its in scope.kinds.items() if its == kind and name not in ("v", "row")]
         self.count += 1
         name = self.random.choice([*there, f"{kind[0]}{self.count}", f"{kind[0]}{self.count}"])

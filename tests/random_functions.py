@@ -1,4 +1,4 @@
-"""Writes random Python functions of the scalar subset: text, from a seed."""
+"""Write random Python functions of the scalar subset: text, from a seed."""
 
 from __future__ import annotations
 
@@ -69,8 +69,8 @@ LONG = 8
 class Author:
     """Writes one file: helpers, some recursive, and `f(x, y, zs, n)` that calls them.
 
-    A short file has one helper at most, and one statement in each block: a bug that many statements have to
-    meet for is left to the long ones.
+    A short file has at most one helper, and one statement in each block; long files find bugs that need many
+    statements.
     """
 
     def __init__(self, seed: int) -> None:
@@ -119,7 +119,7 @@ class Author:
 
     # Lines
     def say(self, line: str) -> None:
-        """One line."""
+        """Write one line."""
         self.lines.append("    " * self.indent + line if line else "")
 
     @contextmanager
@@ -141,7 +141,7 @@ class Author:
 
     # Expressions
     def real(self, scope: Scope, deep: int = 2) -> str:
-        """An expression that is a number."""
+        """An expression for a number."""
         draw = self.random.random()
         if deep <= 0 or draw < 0.2:
             return self.leaf(scope)
@@ -174,7 +174,7 @@ class Author:
         return f"({self.random.choice(scope.reals[:1])} * {self.real(scope, 1)})"
 
     def wide(self, scope: Scope, deep: int) -> str:
-        """A number of many: a call, a sum, an extreme."""
+        """A number made from many: a call, a sum, an extreme."""
         found: list[Callable[[], str]] = []
         for name, shape in self.helpers:
             found += [lambda name=name, shape=shape: self.call(scope, name, shape, deep - 1)]  # type: ignore[misc]
@@ -199,7 +199,7 @@ class Author:
         return f"{name}({both}{more})" + ("[0]" if shape == "pair" else "")
 
     def condition(self, scope: Scope) -> str:
-        """A test, of numbers or of counts."""
+        """A test of numbers or of counts."""
         sign = self.random.choice("<>")
         test = f"{self.real(scope, 1)} {sign} {self.random.choice([self.number(), self.leaf(scope)])}"
         if scope.counts and self.random.random() < 0.4:
@@ -228,7 +228,7 @@ class Author:
             self.random.choice(kinds)(scope)
 
     def target(self, scope: Scope) -> str:
-        """A name that is assigned: one in use, or a new one."""
+        """A name to assign: one in use, or a new one."""
         if scope.reals and self.random.random() < 0.6:
             return self.random.choice(scope.reals)
         return self.fresh()
@@ -331,7 +331,7 @@ class Author:
             self.say(f"{self.random.choice(scope.dicts)}[{key}] {sign} {self.real(scope)}")
 
     def _closure(self, scope: Scope) -> None:
-        """A function inside; what it captures is assigned nowhere else."""
+        """An inner function whose captures are assigned nowhere else."""
         if scope.looping:
             return self._assign(scope)
         one, name = self.fresh("c"), self.fresh("h")

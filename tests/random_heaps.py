@@ -1,4 +1,4 @@
-"""Random programs about objects: names, elements, loops, helpers and functions inside, from a seed."""
+"""Random programs about objects: names, elements, loops, helpers and inner functions, from a seed."""
 
 from __future__ import annotations
 
@@ -83,8 +83,9 @@ def link(v, w):
 
 
 class Author:
-    """Writes `HELPERS` and a function `main` without parameters, whose names are lists (a to d), dicts (e, f)
-    and functions (g, h)."""
+    """Writes `HELPERS` and a function `main` without parameters, whose names are lists (a to d), dicts
+    (e, f) and functions (g, h).
+    """
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
@@ -104,7 +105,7 @@ class Author:
         return self.random.choice("abcd")
 
     def value(self, deep: int = 0) -> str:
-        """An expression that gives a list."""
+        """An expression for a list."""
         draw, one, other = self.random, self.name(), self.name()
         found = [
             one,
@@ -146,7 +147,7 @@ class Author:
         return draw.choice(found)
 
     def statement(self) -> list[str]:
-        """One statement, with those inside it."""
+        """One statement, with nested ones."""
         draw, one, other = self.random, self.name(), self.name()
         choice = draw.random()
         if self.depth < 3 and choice < 0.2:

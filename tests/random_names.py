@@ -1,4 +1,4 @@
-"""Writes random modules whose functions, imports and variables have each other's names: text, from a seed."""
+"""Write random modules whose functions, imports and variables share names: text, from a seed."""
 
 from __future__ import annotations
 

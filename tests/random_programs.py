@@ -1,8 +1,8 @@
 """Random programs with every kind of control flow, and traces of their runs.
 
-`random_program` makes a function of one parameter, the oracle `c`, that decides at run time how tests come
-out, what fails, and what managers of a `with` suppress.  `run` runs an instrumented copy and gives what it
-did, told by the nodes of the original.
+`random_program` creates a function of one parameter, the oracle `c`, which decides at run time the outcomes
+of tests, failures, and the suppression by managers of a `with`.  `run` runs an instrumented copy and returns
+its trace, in terms of the original's nodes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _STEPS = 120
 
 
 def parsed(text: str) -> ast.expr:
-    """Return the expression that a text is."""
+    """Parse a text as an expression."""
     made = ast.parse(text, mode="eval").body
     assert isinstance(made, ast.expr)
     return made
@@ -224,7 +224,7 @@ def _function(name: str, body: list[ast.stmt], *parameters: str) -> ast.Function
 
 
 def random_program(seed: int, size: int = 14) -> ast.FunctionDef:
-    """Return the function that a seed stands for; Python can compile it."""
+    """Return the function for a seed, as valid Python."""
     rng = random.Random(seed)
     while True:
         made = _Maker(rng, size).program()
@@ -251,7 +251,7 @@ class Token:
 class Event:
     """A step of a run.
 
-    `start` and `behind` of a statement, `read` of a name at a node by which binding, and `write` of a name.
+    `start` and `behind` of a statement, `read` of a name at a node with its binding, and `write` of a name.
     """
 
     kind: str
@@ -386,7 +386,7 @@ class Oracle:
 
 
 def run(program: ast.FunctionDef, seed: int) -> Trace:
-    """Run a program once, with decisions by the seed."""
+    """Run a program once, with decisions from the seed."""
     nodes = list(ast.walk(program))
     instrumented = _Instrument(program, nodes).made
     trace = Trace(nodes)
@@ -435,7 +435,7 @@ class _Instrument(ast.NodeTransformer):
         return made
 
     def _value(self, node: ast.expr, at: int, binding: int = -1) -> ast.expr:
-        """An expression that is evaluated at a node; another name may bind its bindings."""
+        """An expression that is evaluated at a node; its value may be bound to another name."""
         outer = self._at, self._binding
         self._at, self._binding = at, at if binding < 0 else binding
         made: ast.expr = self.visit(node)
@@ -512,7 +512,7 @@ class _Instrument(ast.NodeTransformer):
         return [*before, node]
 
     def _inner(self, node: ast.stmt, at: int) -> ast.stmt:
-        """A statement of a function inside: its reads are at no statement of the program."""
+        """A statement of an inner function: its reads are not at a statement of the program."""
         if isinstance(node, ast.Assign):
             node.value = self._hook("bound", at, _names(node.targets), self._value(node.value, -1))
             return node

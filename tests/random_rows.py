@@ -1,6 +1,6 @@
-"""Writes random Python functions that share rows: tables get rows, and parts of themselves, by all ways.
+"""Write random Python functions that share rows: tables get rows, and parts of themselves, in all ways.
 
-A row is put into several tables, twice into one, beside what it is a part of, and changed by any of these.
+A row is put into several tables, twice into one, next to its own container, and mutated through any of these.
 """
 
 from __future__ import annotations
@@ -63,11 +63,11 @@ class Author:
         return self.names[sort][-1]
 
     def some(self, sort: str) -> str:
-        """The name of something; of a table, where there is none."""
+        """The name of an object; of a table if there is none."""
         return self.random.choice(self.names[sort] or self.names["table"])
 
     def row(self) -> str:
-        """A row, by a name or a place."""
+        """A row, as a name or a place."""
         draw = self.random
         sort = draw.choice(("row", "row", "table", "table", "pairs", "dict"))
         if not self.names[sort]:
@@ -78,19 +78,19 @@ class Author:
         return f"{self.some(sort)}[{draw.choice(places[sort])}]"
 
     def number(self) -> str:
-        """A number, of a row or not."""
+        """A number, from a row or elsewhere."""
         draw = self.random
         return f"{self.row()}[{draw.choice('01')}]" if draw.random() < 0.7 else draw.choice(("x", "0.7"))
 
     def block(self, margin: str) -> list[str]:
-        """Statements of a branch or loop, whose names are known there alone."""
+        """Statements of a branch or loop, whose names are known only there."""
         known = {sort: list(names) for sort, names in self.names.items()}
         lines = [line for _ in range(self.random.randint(1, 3)) for line in self.statement(margin)]
         self.names = known
         return lines
 
     def statement(self, margin: str) -> list[str]:
-        """A statement, which may hold others."""
+        """A statement, which may contain others."""
         draw, row, table = self.random, self.row(), self.some("table")
         kind = draw.randrange(16)
         if kind >= 14 and len(margin) < 12:

@@ -1,8 +1,8 @@
 """Stand-ins for TensorFlow, Horovod and all other imports of a script: they record its calls.
 
-Two scripts do the same where their notes are the same.  What a rewrite adds leaves no note: all of Horovod
-but the objects that its wraps are handed, and the choice of GPUs.  Defaults and names are noted as what they
-stand for.
+Two scripts are equivalent if their records are equal.  Code that a rewrite adds is not recorded: all of
+Horovod except the objects passed to its wraps, and the choice of GPUs.  Defaults and names are recorded by
+their values.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ RANKS = 4
 
 
 class World:
-    """One run of a script, as one rank of so many."""
+    """One run of a script, as one rank of several."""
 
     def __init__(self, size: int = 1, rank: int = 0) -> None:
         self.size, self.rank = size, rank
@@ -47,7 +47,7 @@ class World:
         return self
 
     def given(self, path: str, place: int | str) -> list[Any]:
-        """The arguments of a path's calls at a position, or by a keyword."""
+        """The arguments of a path's calls at a position, or for a keyword."""
         return [
             words.get(place) if isinstance(place, str) else args[place] if place < len(args) else None
             for called, args, words in self.notes
@@ -55,7 +55,7 @@ class World:
         ]
 
     def trained_apart(self) -> set[str]:
-        """The optimizers that models are compiled with, and the tapes, that average nothing."""
+        """The optimizers in compiled models, and the tapes, that do not average."""
         used = {
             words.get("optimizer", *args[:1]) if called.endswith("compile") else called.rpartition(".")[0]
             for called, args, words in self.notes
@@ -73,7 +73,7 @@ class World:
         return Thing(self, name if given else name.partition(".")[0])
 
     def call(self, thing: Thing, args: tuple[Any, ...], words: dict[str, Any]) -> Any:
-        """Record a call, unless a rewrite has added it, and make up its result."""
+        """Record a call, unless a rewrite has added it, and invent its result."""
         path = thing._path
         last = path.rpartition(".")[2]
         if path.startswith("horovod."):
@@ -133,7 +133,7 @@ class World:
         return Thing(self, f"{path}()")
 
     def _complete(self, path: str, last: str, args: tuple[Any, ...], words: dict[str, Any]) -> None:
-        """Add the defaults of a call's missing arguments, since a rewrite may state them."""
+        """Add the defaults of a call's missing arguments, because a rewrite may state them."""
         signature = api.constructor(path) if last[:1].isupper() else None
         rate = signature.parameter("learning_rate") if signature is not None else None
         if rate is not None and rate.default and not args and "lr" not in words:
@@ -154,7 +154,7 @@ class World:
         return Thing(self, api.keras_optimizer(name) or name)()
 
     def render(self, value: Any) -> Any:
-        """A value as it can be compared."""
+        """A value in a comparable form."""
         if isinstance(value, Thing):
             if value._described is not None:
                 rendered, known = value._described
@@ -172,7 +172,7 @@ class World:
 
 
 class Thing:
-    """Something of a library: it has every attribute, takes every call, and is made of every operation."""
+    """An object of a library: it has every attribute, accepts every call, and supports every operation."""
 
     def __init__(self, world: World, path: str, added: bool = False, described: Any = None) -> None:
         self.__dict__.update(_world=world, _path=path, _added=added, _described=described)
@@ -221,7 +221,7 @@ class Thing:
 
 
 def _flat(value: Any) -> list[Any]:
-    """The members of a structure such as TensorFlow flattens."""
+    """The members of a structure that TensorFlow flattens."""
     if value is None:
         return []
     if isinstance(value, dict):
@@ -230,7 +230,7 @@ def _flat(value: Any) -> list[Any]:
 
 
 def _drive(running: Any) -> None:
-    """Run a coroutine, or a generator, to which its yielded values are sent back."""
+    """Run a coroutine, or a generator, and send its yielded values back to it."""
     try:
         value = running.send(None)
         while True:

@@ -1,4 +1,6 @@
-"""Runs static functions as plain Python with a stand-in for tensors, and notes which expressions gave one."""
+"""Run static functions as plain Python with a stand-in for tensors, and record which expressions were
+tensors.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ Place = tuple[int, int, str]
 
 
 class Tensor:
-    """A number that is a tensor."""
+    """A number that counts as a tensor."""
 
     def __init__(self, value: float) -> None:
         self.value = value
@@ -44,7 +46,7 @@ class Tensor:
     }
 
     def abs(self) -> Tensor:
-        """The method that makes another tensor of one."""
+        """The method that makes another tensor from one."""
         return Tensor(abs(self.value))
 
 
@@ -73,7 +75,7 @@ _define_operators()
 
 
 def _paddle() -> dict[str, ModuleType]:
-    """Modules that stand in for Paddle's."""
+    """Modules that replace Paddle's."""
 
     def to_static(function: Any = None, **_: object) -> Any:
         return function if function is not None else (lambda given: given)
@@ -119,7 +121,7 @@ def _stand_ins() -> Iterator[None]:
 
 
 class _Marked(ast.NodeTransformer):
-    """Has every expression that is read noted."""
+    """Marks every expression that is read."""
 
     def __init__(self, text: str) -> None:
         self._starts = [0]

@@ -1,4 +1,4 @@
-"""The parts of the benchmark: its scripts, and its client against a server that is known to work."""
+"""The parts of the benchmark: its scripts, and its client against a working server."""
 
 from __future__ import annotations
 

@@ -144,14 +144,14 @@ def loss(w, b, x, y):
 
 
 def _at_line(text: str, statement: str, line: int) -> str:
-    """Put blank lines above a statement so that it stands at a line."""
+    """Put blank lines above a statement so that it is on a given line."""
     before, _, after = text.partition(statement)
     return before + "\n" * (line - before.count("\n") - 1) + statement + after
 
 
 @pytest.fixture(scope="module")
 def samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with all files that the commands of the docs name."""
+    """A folder with all files that the commands in the docs name."""
     folder = tmp_path_factory.mktemp("samples")
     lines = {"train.py": ("optimizer = ", PROGRAM), "data.py": ("    return", DATA)}
     for name, (statement, text) in lines.items():
@@ -174,7 +174,7 @@ def samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def here(samples: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A copy of the sample folder, which is the current one."""
+    """A copy of the sample folder, made the current directory."""
     folder = tmp_path / "project"
     shutil.copytree(samples, folder)
     monkeypatch.chdir(folder)

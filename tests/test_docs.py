@@ -1,4 +1,4 @@
-"""The committed pages and lists of codes are what `make docs` would write."""
+"""The committed pages and lists of codes equal the output of `make docs`."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ NOT_PYTHON = "import tensorflow as tf\nif\n"
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A folder with a script that is converted, one that is refused, one that is not Python."""
+    """A folder with a script that is converted, one that is refused, and one that is not Python."""
     below = tmp_path / "public"
     below.mkdir()
     (below / "train.py").write_bytes(CLEAN.read_bytes())

@@ -28,7 +28,7 @@ RUN = {"trainshift.interpreter", "trainshift.python", "trainshift.args"}
 
 
 def defaults() -> dict[str, Any]:
-    """The section `trainshift` as VS Code sends it when nobody has set anything."""
+    """The section `trainshift` as VS Code sends it with default settings."""
     section: dict[str, Any] = {}
     for name, declared in PROPERTIES.items():
         *parents, key = name.removeprefix("trainshift.").split(".")
@@ -40,7 +40,7 @@ def defaults() -> dict[str, Any]:
 
 
 def test_the_server_takes_the_defaults_for_its_own() -> None:
-    """One by one, so that a default which differs is named."""
+    """One by one, so that a different default is named."""
     options, problems = read_options(defaults())
     assert problems == []
     usual = Options()
@@ -103,7 +103,7 @@ def test_severities_are_those_of_the_checker() -> None:
 
 
 def test_the_pages_of_all_codes_open_as_pages() -> None:
-    """Not as the Markdown that they are written in."""
+    """As rendered pages, not as Markdown text."""
     (pattern,) = MANIFEST["contributes"]["configurationDefaults"]["workbench.editorAssociations"]
     (families,) = re.findall(r"\{([A-Z,]+)\}", pattern)
     assert set(families.split(",")) == {rule["code"][:2] for rule in listed()}
@@ -114,12 +114,12 @@ def test_the_protocol_is_the_servers() -> None:
 
 
 def test_the_versions_are_one() -> None:
-    """The extension brings the wheel of its own version."""
+    """The extension contains the wheel of its own version."""
     assert MANIFEST["version"] == trainshift.__version__
 
 
 def test_workspaces_that_are_not_trusted_choose_no_program() -> None:
-    """Each setting that says what is run is restricted."""
+    """Each setting that names a program to run is restricted."""
     limited = MANIFEST["capabilities"]["untrustedWorkspaces"]
     assert limited["supported"] == "limited"
     assert set(limited["restrictedConfigurations"]) == RUN

@@ -1,4 +1,4 @@
-"""Invariants of findings and fixes on every fixture, and on mutations and ruins of every fixture."""
+"""Invariants of findings and fixes on every fixture, and on mutated and broken versions of each."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_layout_does_not_change_the_verdict(case: FindingCase, quick: bool) -> N
 @settings(derandomize=True)
 @given(st.data())
 def test_a_broken_script_is_checked_without_a_defect(data: st.DataObject) -> None:
-    """A piece of a script is cut out, or junk put in; whatever comes of it is handled."""
+    """A piece of a script is cut out, or junk inserted; any result is handled."""
     text = data.draw(st.sampled_from([case.script for case in FINDING_CASES]))
     start = data.draw(st.integers(0, len(text)))
     end = data.draw(st.integers(start, min(len(text), start + 40)))

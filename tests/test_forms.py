@@ -1,4 +1,4 @@
-"""Every form of expression at every place that a rewrite edits: the result parses and does the same."""
+"""Every form of expression at every place that a rewrite edits: the result parses and is equivalent."""
 
 from __future__ import annotations
 
@@ -59,12 +59,14 @@ def _check(slot: Slot, name: str, text: str) -> None:
 
 
 def _joined(text: str) -> str:
-    """A text without white space, which is the same however its lines are broken."""
+    """A text without white space, so that line breaks do not matter."""
     return "".join(text.split())
 
 
 def _check_text(text: str, conversion: Conversion, where: str) -> None:
-    """Comments stay, nothing changes outside the edits, and another conversion finds nothing to do."""
+    """Check that comments stay, nothing changes outside the edits, and another conversion has nothing to
+    do.
+    """
     # Two comments may follow one line if their lines are joined.
     said, kept = (re.split(r" {2}(?=#)", "  ".join(comments(each))) for each in (text, conversion.text))
     assert said == kept, where
@@ -75,7 +77,7 @@ def _check_text(text: str, conversion: Conversion, where: str) -> None:
 
 
 def _check_meaning(slot: Slot, before: str, after: str, is_rewritten: bool, where: str) -> None:
-    """Check that one rank does the same as the original, and that others do as the rule intends."""
+    """Check that a single rank behaves like the original, and the others as the rule intends."""
     original, alone = World().run(before), World().run(after)
     assert alone.notes == original.notes, where
     other = World(RANKS, 1).run(after)

@@ -1,4 +1,4 @@
-"""Scripts for Keras 3: converted, they are distributed, and nothing in them is for Keras 2."""
+"""Scripts for Keras 3: after conversion they are distributed, and contain no code for Keras 2."""
 
 from __future__ import annotations
 

@@ -131,7 +131,7 @@ def test_the_command_line_writes_the_same(
 @given(st.data())
 @pytest.mark.slow
 def test_a_broken_program_is_refused_and_left_alone(data: st.DataObject) -> None:
-    """A piece of a file is cut out, junk put in, or the file is missing; whatever comes of it is handled."""
+    """A piece of a file is cut out, junk inserted, or the file removed; any result is handled."""
     program = BY_NAME[data.draw(st.sampled_from(sorted(BY_NAME)))]
     start = data.draw(st.sampled_from(program.starts))
     current = texts(program.before)
@@ -154,7 +154,9 @@ def test_a_broken_program_is_refused_and_left_alone(data: st.DataObject) -> None
 
 
 def _check(before: Texts, start: str, conversion: Conversion, where: str) -> None:
-    """Parses, lossless, idempotent; no internal error; reports the files that it changed."""
+    """Check that results parse, are lossless and idempotent; no internal errors; changed files are
+    reported.
+    """
     assert "internal error" not in conversion.reason, (where, conversion.reason)
     assert conversion.text == (before | changed(conversion))[start]
     for each in conversion.files:

@@ -85,7 +85,7 @@ def test_the_properties_hold_on_mixtures_of_scripts(data: st.DataObject) -> None
 @settings(derandomize=True)
 @given(st.data())
 def test_a_broken_script_is_refused_and_left_alone(data: st.DataObject) -> None:
-    """A piece of a script is cut out, or junk put in; whatever comes of it is handled."""
+    """A piece of a script is cut out, or junk inserted; any result is handled."""
     text = TEXTS[data.draw(st.sampled_from(sorted(TEXTS)))]
     start = data.draw(st.integers(0, len(text)))
     end = data.draw(st.integers(start, min(len(text), start + 40)))
@@ -102,7 +102,9 @@ def test_a_broken_script_is_refused_and_left_alone(data: st.DataObject) -> None:
 
 
 def _check(text: str, conversion: Conversion, where: str, choices: Choices = USUAL) -> None:
-    """Parses, lossless, idempotent, whatever is chosen the second time; no internal error."""
+    """Check that results parse, are lossless and idempotent with any options the second time; no internal
+    error.
+    """
     assert "internal error" not in conversion.reason, (where, conversion.reason)
     if conversion.status is not Status.CONVERTED:
         assert conversion.text == text, where

@@ -111,7 +111,7 @@ def test_a_tag_that_differs_is_found(copy: Path) -> None:
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
 def test_a_workflow_calls_what_is_there(path: Path) -> None:
-    """Targets of the Makefile, files, and jobs that it needs."""
+    """The Makefile targets, files, and jobs that it names exist."""
     jobs = loaded(path)["jobs"]
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M))
     for job in jobs.values():

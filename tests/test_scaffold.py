@@ -1,4 +1,4 @@
-"""`make rule` creates files that pass, in a copy of the repository: its author continues from there."""
+"""`make rule` creates passing files, in a copy of the repository: the author continues from there."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FOR_THE_AUTHOR = (
 
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
-    """The files of the repository in a folder of their own, whose `.venv` runs the tools of this Python."""
+    """The files of the repository in a separate folder, whose `.venv` uses the tools of this Python."""
     root = tmp_path / "repository"
     listing = ("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
     listed = subprocess.run(listing, cwd=ROOT, capture_output=True, text=True, check=True).stdout

@@ -1,4 +1,4 @@
-"""Rules of the repository that no linter knows: names, and that documents tell the truth.
+"""Rules of the repository that no linter checks: names, and truthful documents.
 
 Layers are contracts of import-linter, bans are ruff's, and sizes are gates of `gates.py`: `make lint`.
 """
@@ -47,7 +47,7 @@ def _reads_python(path: Path) -> bool:
 
 
 def _asked_for_types(path: Path) -> list[int]:
-    """The lines of a module that call `type`, but for ``type(node).__name__``."""
+    """The lines of a module that call `type`, except ``type(node).__name__``."""
     named = {id(node.value) for node in nodes(path) if isinstance(node, ast.Attribute)}
     calls = (node for node in nodes(path) if isinstance(node, ast.Call) and id(node) not in named)
     return [node.lineno for node in calls if isinstance(node.func, ast.Name) and node.func.id == "type"]

@@ -50,7 +50,7 @@ MOST = 260
 
 
 def messages(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield the texts in a module that people may see: all but docstrings, with `x` for inserted values."""
+    """Yield the texts in a module that users may see: all except docstrings, with `x` for inserted values."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     docs = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     parts = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}

@@ -1,4 +1,4 @@
-"""Turns: of many inputs that are much alike, a commit tries a share, and the next commit another one.
+"""Turns: of many similar inputs, a commit tries a share, and the next commit another one.
 
 `by_kind` shares the cases of a test so that at least one of each kind has its turn.
 
@@ -23,7 +23,7 @@ _ROOT = Path(__file__).parents[1]
 
 @cache
 def commit() -> str:
-    """The commit that is checked out, in hexadecimal digits; `0` where there is none."""
+    """The current commit, in hexadecimal digits; `0` if there is none."""
     asked = subprocess.run(
         ["git", "rev-parse", "--quiet", "--verify", "HEAD"],
         cwd=_ROOT,
@@ -35,12 +35,12 @@ def commit() -> str:
 
 
 def _turn(name: str, one_in: int) -> int:
-    """A number below `one_in` for a name and the commit; those of other names tell nothing of it."""
+    """A number below `one_in` for a name and the commit; different names are independent."""
     return int(sha256(f"{commit()} {name}".encode()).hexdigest(), 16) % one_in
 
 
 def has_turn(name: str, one_in: int, place: int = 0) -> bool:
-    """True for one in so many names, or places of one name, which ones depends on the commit."""
+    """True for one in this many names, or places of one name; the selection depends on the commit."""
     return (_turn(name, one_in) + place) % one_in == 0
 
 

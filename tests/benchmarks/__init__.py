@@ -1,1 +1,1 @@
-"""The benchmarks of `make bench`: our speed against that of peers, in the same run."""
+"""The benchmarks of `make bench`: Trainshift's speed against that of peers, in the same run."""

@@ -1,8 +1,8 @@
-"""Times `trainshift check` over 1,000 files of 300 lines against peers, in one run; prints ratios.
+"""Time `trainshift check` over 1,000 files of 300 lines against peers, in one run; print ratios.
 
 The files are generated training scripts, and, for itself alone, the scripts of the fixtures, cut or repeated
-to length: these hold little but what there is to find, some of them what is wrong with Horovod.
-Peers: ruff with all of its rules (Rust) and Python's own compiler over all files, the floor in Python.
+to length: these consist mostly of findings, some of them hazards of Horovod. Peers: ruff with all of its
+rules (Rust) and Python's own compiler over all files, the floor in Python.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def write_files(folder: Path, texts: Iterable[str]) -> None:
 
 
 def from_fixtures(index: int) -> str:
-    """A script of `LINES` lines of those of the fixtures, the first of them by the index."""
+    """A script of `LINES` lines from those of the fixtures, the first of them by index."""
     lines: list[str] = []
     for offset in range(len(SCRIPTS)):
         text, ends = fixtures()[(index + offset) % len(SCRIPTS)]
@@ -74,7 +74,7 @@ def from_fixtures(index: int) -> str:
 
 @cache
 def fixtures() -> list[tuple[str, list[int]]]:
-    """The text of each fixture's script, and the lines that its top-level statements end at."""
+    """The text of each fixture's script, and the lines at which its top-level statements end."""
     texts = [(folder / "before.py").read_text(encoding="utf-8-sig") for folder in SCRIPTS]
     return [(text, [each.end_lineno or 0 for each in ast.parse(text).body]) for text in texts]
 

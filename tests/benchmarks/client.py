@@ -22,7 +22,7 @@ class ServerFailure(Exception):
 
 
 class Message(NamedTuple):
-    """A message and when its last byte had come, in seconds."""
+    """A message, and the time of its last byte, in seconds."""
 
     time: float
     content: Json
@@ -66,7 +66,7 @@ class Client:
             return Reply(sent, time, content.get("result"))
 
     def receive(self) -> Message:
-        """The next message; a request of the server is answered before."""
+        """The next message; requests of the server are answered before."""
         try:
             time, body = self.inbox.get(timeout=PATIENCE)
         except Empty:
@@ -79,7 +79,7 @@ class Client:
         return Message(time, content)
 
     def close(self) -> None:
-        """End the server, by force where it does not end itself."""
+        """End the server, by force if it does not end by itself."""
         try:
             self.request("shutdown", None)
             self.notify("exit", None)

@@ -1,4 +1,4 @@
-"""Times `trainshift convert` of a 300-line script against its peers, all in this one run.
+"""Time `trainshift convert` of a 300-line script against its peers, all in this one run.
 
     PYTHONPATH=tests python -m benchmarks.convert_speed [ROUNDS]
 

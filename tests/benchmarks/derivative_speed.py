@@ -1,7 +1,7 @@
-"""Times derivatives against the functions that they come from and against peers, in one run; prints ratios.
+"""Time derivatives against their functions and against peers, in one run; print ratios.
 
 Peers do the same by tracing: autograd, JAX (without jit, and with it beside) and an eager GradientTape.  Each
-runs the same text with its own module in the place of NumPy.  Those that are not installed are left out.
+runs the same text with its own module instead of NumPy.  Peers that are not installed are left out.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def points() -> dict[str, tuple[dict[str, Any], list[str], float, float]]:
 
 
 def seconds(work: Callable[[], object]) -> float:
-    """The least time of one call, of several tries."""
+    """The shortest time of one call, of several tries."""
     work()
     best, began = math.inf, time.perf_counter()
     while time.perf_counter() - began < 0.4:
@@ -135,7 +135,7 @@ def loaded(text: str, module: str = "numpy") -> Any:
 
 
 def peers(name: str, args: dict[str, Any], by: list[str]) -> dict[str, Callable[[], object]]:
-    """The gradients by those peers that are installed."""
+    """The gradients by the installed peers."""
     found: dict[str, Callable[[], object]] = {}
     order, values = list(args), list(args.values())
     places = tuple(order.index(each) for each in by)
@@ -189,7 +189,7 @@ def ours(name: str, args: dict[str, Any], by: list[str], mode: Mode) -> float:
 
 
 def main() -> None:
-    """Time each function, its derivatives and the peers; print how many times the original they take."""
+    """Time each function, its derivatives and the peers; print the ratios to the original."""
     if _has("tensorflow"):
         importlib.import_module("tensorflow")
     # They are in a folder of their own: otherwise TensorFlow would load JAX in every process.

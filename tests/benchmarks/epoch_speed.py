@@ -2,9 +2,8 @@
 
     PYTHONPATH=tests python -m benchmarks.epoch_speed
 
-The script computes nearly all of the time, and each process has one thread.  Both the time that passes and
-the time that the processor computes for a process are told: where others use the machine too, only the
-latter says something.
+The script computes nearly all of the time, and each process has one thread.  Both elapsed time and processor
+time are printed: on a shared machine, only the latter is meaningful.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ for epoch in range(5):
 
 
 def main() -> int:
-    """Print the times and their ratios; 1 if that of the time that passes is too high."""
+    """Print the times and their ratios; return 1 if the ratio of elapsed times is too high."""
     conversion = convert(SCRIPT)
     assert conversion.status is Status.CONVERTED, conversion.reason
     runner = [str(Path(sys.executable).with_name("horovodrun")), "--gloo", "-np", "2"]

@@ -1,4 +1,4 @@
-"""Times `trainshift server` on a program of several files, beside one of its files alone; prints medians.
+"""Time `trainshift server` on a program of several files, and on one of its files alone; print medians.
 
     PYTHONPATH=tests python -m benchmarks.program_speed [--quick]
 

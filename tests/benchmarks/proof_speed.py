@@ -2,8 +2,8 @@
 
     PYTHONPATH=tests python -m benchmarks.proof_speed
 
-All ways of observing run in turns, some steps of one and then of the next, each in a process of one thread
-whose processor's time is taken, so that what else uses the machine slows down all alike.
+All modes of observation alternate, some steps of each in turn, in single-threaded processes measured by
+processor time, so that other load slows down all modes equally.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ model.fit(data, steps_per_epoch=STEPS * TURNS, callbacks=[Watch()], verbose=0)
 
 
 def main() -> int:
-    """Print the times of a step; 1 if one that is observed takes too much longer."""
+    """Print the times of a step; return 1 if an observed step takes too much longer."""
     status = 0
     for name, text in SAMPLES.items():
         taken = in_turns(text)
@@ -109,7 +109,7 @@ def main() -> int:
 
 
 def in_turns(text: str) -> dict[str, list[float]]:
-    """The seconds of each turn of so many steps, by how they are observed."""
+    """The seconds of each series of steps, by mode of observation."""
     taken: dict[str, list[float]] = {mode: [] for mode in MODES}
     with tempfile.TemporaryDirectory() as directory, ExitStack() as stack:
         begun = {mode: stack.enter_context(begin(text, Path(directory, mode), mode)) for mode in MODES}

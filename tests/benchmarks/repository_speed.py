@@ -1,9 +1,9 @@
-"""Times `trainshift check` over packages that grow tenfold, cold and looked up, beside ruff and mypy.
+"""Time `trainshift check` over packages that grow tenfold, cold and cached, next to ruff and mypy.
 
-For every ten modules, which import each other, there is a program that trains and imports some.  What
-counts is the processor's time, and whether the cost of a line grows with the package.  The figures are
+For every ten modules, which import each other, there is a program that trains and imports some.  The measure
+is processor time, and the question whether the cost of a line grows with the package.  The figures are
 appended to `benchmarks/figures.csv` in the repository's root, one line for each run and package, so that slow
-growth over commits is seen.
+growth over commits becomes visible.
 """
 
 from __future__ import annotations

@@ -186,7 +186,7 @@ class Overtaken(Cps):
 
 
 class OvertakenReverse(Overtaken, Reverse):
-    """Reverse mode with these."""
+    """Reverse mode with these rules."""
 
 
 def test_c38_what_reads_a_reference_is_not_overtaken() -> None:
@@ -227,7 +227,7 @@ def test_c39_the_rules_that_are_lost_agree_with_each_other(name: str) -> None:
 
 
 def test_c40_a_function_to_differentiate_has_no_free_names() -> None:
-    """`λx. let ŷ = @ D(f) (x, 1) in y'` takes the x of f for its own."""
+    """In `λx. let ŷ = @ D(f) (x, 1) in y'`, the x captures that of f."""
     function = parse("λz. z * x")
     names = Names(["x", "z"])
     dual = run(Forward(names).translate(function))
@@ -254,7 +254,7 @@ def test_c41_the_loop_multiplies_by_x() -> None:
 
 
 def test_c42_the_tree_goes_on_after_the_inner_call() -> None:
-    """Without the `;` the inner call is given z1' too, and nothing is left to increase."""
+    """Without the `;`, the inner call gets z1' too, and nothing is left to increase."""
     corrected = (ROOT / "calculus" / "tree_gradient.txt").read_text(encoding="utf-8")
     as_printed = corrected.replace("w2' += !w'));", "w2' += !w'))")
     assert as_printed != corrected
@@ -264,7 +264,9 @@ def test_c42_the_tree_goes_on_after_the_inner_call() -> None:
 
 
 def test_c43_trees_are_data_however_they_are_coded() -> None:
-    """Leaves that hold reals, as in the text, or nodes that do, as in the example: neither needs a rule."""
+    """Leaves that contain reals, as in the text, or nodes that do, as in the example: neither needs a
+    rule.
+    """
     leaves = """λx. letrec sum = λt. case t of leaf ⇒ leaf * x or node ⇒ sum (fst node) + sum (snd node) in
         sum (inr (inl 5, inl 6))"""
     nodes = """λx. letrec sum = λt. case t of _ ⇒ 0 or node ⇒

@@ -29,7 +29,7 @@ def at(function: Term, x: Fraction | int = POINT) -> Run:
 
 
 class Sums(Reals):
-    """Numbers as they are, and how many sums of them were made."""
+    """Plain numbers, with a count of their sums."""
 
     count = 0
 
@@ -39,7 +39,7 @@ class Sums(Reals):
 
 
 def count_of_sums(function: Term) -> int:
-    """The number of additions that a function makes when it is differentiated."""
+    """The number of additions that differentiating a function makes."""
     sums = Sums()
     evaluate(App(function, Const(POINT)), sums)
     return sums.count
@@ -73,7 +73,7 @@ def second_derivative(function: Term) -> Real:
 
 
 def assert_closed(code: Term) -> None:
-    """Closed, and without shift and reset."""
+    """Check that a term is closed, and has no shift or reset."""
     assert free_names(code) == []
     assert not any(isinstance(part, Shift | Reset) for part in parts_of(code))
 
@@ -87,7 +87,7 @@ def assert_proper_tail_calls(code: Term) -> None:
 
 
 def assert_read_back(code: Term) -> None:
-    """Read back as it is shown, in both spellings."""
+    """Check that a term can be parsed from its display, in both spellings."""
     for ascii_only in (True, False):
         assert alpha_equal(parse(show(code, ascii_only, expand=size(code) % 2 == 0)), code)
 

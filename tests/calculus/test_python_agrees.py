@@ -1,4 +1,4 @@
-"""Derivatives of Python functions (AD31 to AD41) are those of the terms that say the same (AD16 to AD20)."""
+"""Derivatives of Python functions (AD31 to AD41) equal those of equivalent terms (AD16 to AD20)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ POINTS = (Fraction(-3, 2), Fraction(1, 3), Fraction(2))
 
 
 class Same(NamedTuple):
-    """A rule with a Python function ``f(x)`` that it applies to, and the term that says the same."""
+    """A rule with a Python function ``f(x)`` to which it applies, and the equivalent term."""
 
     rule: str
     python: str

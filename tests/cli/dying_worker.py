@@ -1,4 +1,4 @@
-"""A worker that some files kill, for a test of the remaining files; processes import it by name."""
+"""A worker that some files kill, to test the handling of the remaining files; processes import it by name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A stand-in for the engine: small, and it answers everything that the command line has to show.
+"""A stand-in for the engine: small, but with every answer that the command line shows.
 
 Run as a script it is the `trainshift` command with this engine, for tests that need a real process.
 """
@@ -35,7 +35,7 @@ def convert(
     choices: Choices | None = None,
     apart: Sequence[int] = (),
 ) -> Conversion:
-    """Adds the Horovod import; comments in the script ask for the other answers."""
+    """Add the Horovod import; comments in the script select other results."""
     if "# crash" in text:
         raise RecursionError("maximum recursion depth exceeded")
     if "# slow" in text:
@@ -80,7 +80,7 @@ def convert_program(
     choices: Choices | None = None,
     apart: Sequence[int] = (),
 ) -> Conversion:
-    """Converts each file of the program as if it were alone; its first file names the loop."""
+    """Convert each file of the program on its own; the first file names the loop."""
     texts, unresolved = linked(text, path, files)
     wanted = [each for each in texts if (at is None or at[0] == each) and only in ("", each)]
     lines = {at[0]: at[1]} if at else {}
@@ -114,7 +114,7 @@ def convert_program(
 
 
 def linked(text: str, path: str, files: ParsedFiles) -> tuple[dict[str, str], list[Note]]:
-    """The texts of a program by path, the started file's first, and the imports that lead nowhere."""
+    """The texts of a program by path, the start file's first, and the unresolved imports."""
     texts = {path: text}
     unresolved = []
     for home in (waiting := [path]):

@@ -1,4 +1,4 @@
-"""Stand-in restrictions: calls of certain names are found, so that tests do not hang on real ones."""
+"""Stand-in restrictions: calls with certain names are findings, so that tests do not depend on real ones."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ CHECKED = (
 def document(
     cells: Iterable[tuple[str, str]], *, language: str = "python", as_list: bool = True
 ) -> dict[str, Any]:
-    """A notebook of format 4 as JSON has it."""
+    """A notebook of format 4 in JSON."""
     listed: list[dict[str, Any]] = []
     for number, (kind, text) in enumerate(cells):
         source = text.splitlines(keepends=True) if as_list else text
@@ -45,7 +45,7 @@ def document(
 
 
 def notebook(cells: Iterable[tuple[str, str]] = CELLS, **options: Any) -> str:
-    """A notebook as Jupyter writes it."""
+    """A notebook in Jupyter's format."""
     return json.dumps(document(cells, **options), indent=1, ensure_ascii=False) + "\n"
 
 
@@ -55,7 +55,7 @@ def sources(text: str) -> list[str]:
 
 
 def cut(script: str) -> list[str]:
-    """A script as cells: one for each few top-level statements, with the comments before them."""
+    """A script as cells: one for every few top-level statements, with the comments before them."""
     lines = script.splitlines(keepends=True)
     starts = [
         min([node.lineno, *(each.lineno for each in getattr(node, "decorator_list", []))]) - 1

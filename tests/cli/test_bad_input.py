@@ -145,7 +145,7 @@ def write_both_unreadable(run: Run, here: Path) -> tuple[int, str]:
 
 
 def deny(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    """Opening the file `name` fails, as it would for another user (the tests may run as root)."""
+    """Make opening the file `name` fail, as for another user (the tests may run as root)."""
 
     def opened(path: str, mode: str = "r") -> object:
         if path == name:

@@ -88,7 +88,7 @@ def test_it_is_loaded_only_when_it_is_asked_for() -> None:
 
 
 def test_the_help_has_the_first_sentence_of_each_command(run: Run) -> None:
-    """Whole, also of those that are not loaded for it."""
+    """They are complete, including those of unloaded commands."""
     text = " ".join(run("--help").stdout.split())
     context = click.Context(cli)
     for name in cli.list_commands(context):

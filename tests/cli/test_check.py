@@ -33,7 +33,7 @@ train.py
 
 @pytest.fixture
 def bad(here: Path) -> Path:
-    """train.py, with something to find."""
+    """Write train.py, with findings."""
     path = here / "train.py"
     path.write_text(SCRIPT)
     return path
@@ -41,7 +41,7 @@ def bad(here: Path) -> Path:
 
 @pytest.fixture
 def clean(here: Path) -> Path:
-    """clean.py, with nothing to find."""
+    """Write clean.py, without findings."""
     path = here / "clean.py"
     path.write_text(HEAD)
     return path

@@ -66,7 +66,7 @@ def test_a_syntax_error_shows_the_place(run: Run, here: Path) -> None:
 
 @pytest.mark.parametrize("code", ["TS00", "TS"])
 def test_a_syntax_error_that_is_off_is_told_aside(run: Run, here: Path, code: str) -> None:
-    """The file counts for nothing, but it does not pass for one that was checked."""
+    """The file counts for nothing, but is not reported as checked."""
     (here / "bad.py").write_text("x = (\n")
     (here / "good.py").write_text("x = 1\n")
     (here / "trainshift.toml").write_text(f'[severity]\n{code} = "off"\n')

@@ -30,7 +30,7 @@ _KEPT = "verdicts.json"
 
 
 def checked(*more: str) -> str:
-    """The output of `check` in the current directory, to its last byte."""
+    """The exact output of `check` in the current directory."""
     result = CliRunner().invoke(cli, ["check", "--format", "json", *more, "."])
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
@@ -53,7 +53,7 @@ def project(here: Path) -> Path:
 
 @pytest.fixture
 def judged(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The names of the files that are judged and not looked up, as they are."""
+    """The names of the files that are checked rather than looked up."""
     names: list[str] = []
     own = check.check_file
 
@@ -254,7 +254,7 @@ def test_what_was_found_is_packed_and_unpacked() -> None:
 
 
 def _lines(rng: random.Random, text: str) -> str:
-    """A text with a line left out, doubled or put in, which may well be no Python any more."""
+    """A text with a line deleted, doubled or inserted, perhaps no longer valid Python."""
     lines = text.splitlines(keepends=True) or [""]
     at = rng.randrange(len(lines))
     put = (
@@ -268,7 +268,7 @@ def _lines(rng: random.Random, text: str) -> str:
 
 
 def _edit(rng: random.Random, root: Path) -> None:
-    """One edit of a project: of a line, of a file as a whole, or of what is around the files."""
+    """One edit of a project: of a line, of a whole file, or of its surroundings."""
     files = sorted(each for each in root.rglob("*.py") if FOLDER not in each.parts)
     file = rng.choice(files)
     match rng.randrange(8):

@@ -21,7 +21,7 @@ PROJECT = f"[tool.trainshift]\n{OWN}"
 
 @pytest.fixture
 def script(here: Path) -> Path:
-    """p/src/train.py, with something to find."""
+    """Write p/src/train.py, with findings."""
     path = here / "p" / "src" / "train.py"
     path.parent.mkdir(parents=True)
     path.write_text(SCRIPT)

@@ -50,7 +50,7 @@ def put(path: Path, text: str) -> None:
 
 
 def too_new(path: str) -> str | None:
-    """The place that a fresh search names, empty if the versions fit, None if nothing decides."""
+    """The place that a fresh search names: empty if the versions fit, None if nothing decides."""
     runtime = Declarations().of(path)
     return None if runtime is None else runtime.too_new.partition(" asks")[0]
 

@@ -116,7 +116,7 @@ def _random_pair(rng: random.Random) -> tuple[bytes, bytes]:
 
 
 def _applied(old: bytes, diff: bytes) -> bytes:
-    """`old` after `diff`, applied strictly: context and removed lines have to be there."""
+    """Apply `diff` to `old` strictly: context and removed lines must match."""
     source, result, at = _lines(old), list[bytes](), 0
     body = _lines(diff)[2:]
     for index, line in enumerate(body):

@@ -1,4 +1,4 @@
-"""Diffs on a terminal: the words that changed, and both files where it is wide."""
+"""Diffs on a terminal: the changed words, and both files if it is wide."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def differentiated(
     wrt: Sequence[str] | None = None,
     name: str | None = None,
 ) -> Derived | Refused:
-    """A stand-in for `derive`: it adds an empty function, unless it is there."""
+    """A stand-in for `derive`: adds an empty function, unless it exists."""
     if function == "missing":
         raise NotFound("There is no function missing.")
     if function == "stubborn":
@@ -61,13 +61,13 @@ def differentiated(
 
 @pytest.fixture(autouse=True)
 def derive(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The stand-in, where the command looks."""
+    """Install the stand-in where the command imports it."""
     monkeypatch.setattr(derivatives, "derive", differentiated)
 
 
 @pytest.fixture
 def model(here: Path) -> Path:
-    """model.py, with a function."""
+    """Write model.py, with a function."""
     path = here / "model.py"
     path.write_text(SQUARE)
     return path

@@ -1,4 +1,4 @@
-"""`trainshift doctor`, on Pythons that are stood in for by programs which answer as the probe would."""
+"""`trainshift doctor`, on fake Pythons: programs that answer like the probe."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WORKS = {"version": "2.15.1", "built": ["gloo"]}
 
 @pytest.fixture
 def stand(tmp_path: Path) -> Stand:
-    """`stand({"tensorflow": "2.15.1"}, {"built": ["gloo"]})`: the path of a Python that answers so."""
+    """`stand({"tensorflow": "2.15.1"}, {"built": ["gloo"]})` is the path of a Python with this answer."""
 
     def make(has: dict[str, Any], horovod: dict[str, Any] | str = "exit 1") -> str:
         none = {"tensorflow": "", "keras": "", "tf_keras": "", "horovod": "", "variables": {}, "programs": []}

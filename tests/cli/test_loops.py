@@ -44,7 +44,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def run(*arguments: str, stdin: str | None = None) -> tuple[int, str, str]:
-    """Exit status, standard output and standard error."""
+    """Run the command: exit status, standard output and standard error."""
     result = CliRunner().invoke(cli, ["loops", *arguments], input=stdin)
     return result.exit_code, result.stdout, result.stderr
 

@@ -53,7 +53,7 @@ def run(*args: str, stdin: bytes | None = None) -> Result:
 
 @pytest.fixture
 def nb(here: Path) -> Path:
-    """nb.ipynb, which converts."""
+    """Write nb.ipynb, which converts."""
     path = here / "nb.ipynb"
     path.write_text(notebook(), encoding="utf-8")
     return path
@@ -61,7 +61,7 @@ def nb(here: Path) -> Path:
 
 @pytest.fixture
 def checked(here: Path) -> Path:
-    """nb.ipynb, of which cell 3 breaks a restriction."""
+    """Write nb.ipynb, whose cell 3 violates a restriction."""
     path = here / "nb.ipynb"
     path.write_text(notebook(CHECKED), encoding="utf-8")
     return path
@@ -196,7 +196,7 @@ class TestConvert:
         assert "shares its line with a magic; give it a line of its own" in result.stderr
 
     def test_every_cell_is_python_by_itself(self, here: Path) -> None:
-        """Jupyter runs an indented cell as if it were not; together they would be one loop."""
+        """Jupyter runs an indented cell as if it were not indented; joined, they would be one loop."""
         (here / "nb.ipynb").write_text(notebook([*CELLS, ("code", "    print('after')")]))
         result = run("convert", "nb.ipynb")
         assert (result.exit_code, result.stdout) == (1, "")
@@ -413,7 +413,7 @@ def test_a_notebook_that_is_read_only_is_left_alone(nb: Path) -> None:
 
 @pytest.mark.parametrize("odd", ["'\\ud83d'", "'\\u0000'"], ids=["half a pair", "a null character"])
 def test_odd_characters_of_a_source_are_no_python(here: Path, odd: str) -> None:
-    """They are well-formed JSON all the same."""
+    """They are well-formed JSON anyway."""
     text = json.dumps(document([*CELLS, ("code", json.loads(f'"{odd}"'))]))
     (here / "nb.ipynb").write_text(text)
     result = run("convert", "--write", "nb.ipynb")
@@ -477,7 +477,7 @@ def test_all_bytes_outside_of_changed_sources_stay(data: st.DataObject) -> None:
 
 
 def test_lines_that_stay_are_written_as_they_were() -> None:
-    """Colab escapes what HTML would mind, and sources may be cut anywhere."""
+    """Colab escapes characters special in HTML, and sources may be split anywhere."""
     for source in (
         r'["a \u003c 1\n",   "b = 2\n", "\u00e9\/c\n"  ]',
         r'"a \u003c 1\nb = 2\n\u00e9\/c\n"',
@@ -588,7 +588,7 @@ def test_a_file_that_would_not_say_what_it_has_to_is_not_written() -> None:
 
 
 def _bare(text: str) -> list[str]:
-    """The lines that say something but for guards, which cells do not share as statements do."""
+    """The significant lines, without guards, which statements share but cells do not."""
     guard = re.compile(r"\s*(if \w+\.rank\(\) == 0:)?")
     return [line for line in text.splitlines() if not guard.fullmatch(line)]
 
@@ -639,7 +639,7 @@ USING = (
 
 @pytest.fixture
 def using(here: Path) -> Path:
-    """use.ipynb, which trains by a class of trainer.py."""
+    """Write use.ipynb, which trains with a class of trainer.py."""
     path = here / "use.ipynb"
     path.write_text(notebook(USING), encoding="utf-8")
     (here / "trainer.py").write_text(TRAINER)

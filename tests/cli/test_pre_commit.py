@@ -22,7 +22,7 @@ SAMPLE = Path(__file__).parents[2] / "fixtures" / "scripts" / "mnist_tape"
 
 
 def run(hook: dict[str, Any], *names: str) -> int:
-    """Run the hook as pre-commit does: its entry, then the names of files."""
+    """Run the hook like pre-commit: its entry, then the names of files."""
     command, *args = shlex.split(hook["entry"])
     assert command == "trainshift"
     done = subprocess.run([sys.executable, "-m", command, *args, *names], capture_output=True, check=False)

@@ -33,7 +33,7 @@ def converted(text: str) -> str:
 
 @pytest.fixture
 def program(here: Path) -> Path:
-    """train.py with model.py, which change, and tools.py, which does not."""
+    """Write train.py with model.py, which change, and tools.py, which does not."""
     (here / "train.py").write_text(TRAIN)
     (here / "model.py").write_text(MODEL)
     (here / "tools.py").write_text(TOOLS)
@@ -396,7 +396,7 @@ class TestParts:
 class TestDirectory:
     @pytest.fixture
     def project(self, program: Path) -> Path:
-        """Two programs that share model.py, a script that does not train, and one of tests."""
+        """Write two programs that share model.py, a script that does not train, and a test file."""
         (program / "other.py").write_text("import tensorflow as tf\nimport model\nmodel.fit()\n")
         (program / "eval.py").write_text(EVALUATE)
         (program / "test_model.py").write_text("import tensorflow as tf\nimport model\n")
@@ -539,7 +539,7 @@ def test_a_script_behind_a_link_imports_from_where_it_lies(run: Run, program: Pa
 
 @pytest.mark.slow
 def test_the_engine_itself(here: Path) -> None:
-    """With nothing faked: the diff applies, and gives what is written; a second run changes nothing."""
+    """Without stand-ins: the diff applies, and results in the written text; a second run changes nothing."""
     (here / "step.py").write_text(
         "import tensorflow as tf\n\n\n"
         "class Trainer:\n"

@@ -131,7 +131,7 @@ def test_a_disk_that_is_full_from_the_beginning(tmp_path: Path, monkeypatch: pyt
 
 
 def project(tmp_path: Path) -> tuple[Path, Path, Copier]:
-    """A project with data, a place for its copy, and who makes it."""
+    """A project with data, a place for its copy, and the copier."""
     top, copy = tmp_path / "project", tmp_path / "copy"
     for folder in ("data", "images", ".git", "env"):
         (top / folder).mkdir(parents=True)
@@ -558,7 +558,7 @@ def test_what_imports_horovod_is_run_as_it_is(imports: str, is_distributed: bool
 def test_what_is_for_tf_keras_is_run_with_it(
     requirements: str, variables: dict[str, str], tmp_path: Path
 ) -> None:
-    """The original does not ask for it itself, as its conversion does."""
+    """The original does not choose it itself, but its conversion does."""
     (tmp_path / "requirements.txt").write_text(requirements)
     script = tmp_path / "train.py"
     script.write_text(

@@ -29,7 +29,7 @@ COUNTS = {
 
 @pytest.fixture
 def project(here: Path) -> Path:
-    """One file for each way a conversion can end."""
+    """Write one file for each possible outcome of a conversion."""
     (here / "train.py").write_text(SCRIPT + "# decide\n# doubt\n# withhold\n")
     (here / "done.py").write_text("import horovod\n")
     (here / "util.py").write_text("x = 1\n")

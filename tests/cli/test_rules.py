@@ -133,7 +133,7 @@ def test_search_leads_to_the_site(run: Run, tmp_path: Path, monkeypatch: pytest.
 
 
 def test_search_reads_every_guide() -> None:
-    """All but the lists of codes and what only contributors need; the wheel carries them."""
+    """All except the lists of codes and the guides for contributors; the wheel contains them."""
     docs = ROOT / "server" / "docs"
     others = {"codes.md", "conformance.md", "spec.md"}
     assert set(GUIDES) == {path.name for path in docs.glob("*.md")} - others

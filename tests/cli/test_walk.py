@@ -1,4 +1,4 @@
-"""Directories: which files are taken, and in which order."""
+"""Directories: the files that are converted, and their order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Several files are written together or not at all, wherever it fails."""
+"""Several files are written together or not at all, wherever a write fails."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CALLS = ("fdopen", "fsync", "chmod", "replace")
 
 @pytest.fixture
 def program(here: Path) -> list[tuple[SourceFile, str]]:
-    """Three files in two directories, as they were read, and their new texts."""
+    """Three files in two directories, as read, and their new texts."""
     (here / "pkg").mkdir()
     for name in NAMES:
         (here / name).write_text(f"old {name}\n")
@@ -64,7 +64,7 @@ def test_encoding_mark_and_newlines_stay(here: Path) -> None:
 
 
 def failing(call: Callable[..., Any], at: int, error: BaseException) -> Callable[..., Any]:
-    """`call`, which fails when it is called for the `at`-th time, from 0, and at no other."""
+    """`call`, which fails only at its `at`-th call, counted from 0."""
     calls: list[None] = []
 
     def wrapped(*args: Any, **options: Any) -> Any:
@@ -210,7 +210,7 @@ def test_text_that_an_encoding_lacks(here: Path) -> None:
 class TestLinks:
     @pytest.fixture
     def project(self, here: Path) -> Path:
-        """A project whose a.py is a file of it and whose b.py is a link out of it."""
+        """A project with its own file a.py, and a link b.py to a file outside."""
         (here / "outside.py").write_text("old\n")
         project = here / "project"
         (project / "real").mkdir(parents=True)

@@ -60,7 +60,7 @@ CHAIN = 70
 
 
 def chain(first: str) -> str:
-    """Functions that call each other in a row, of which the first is called as `first` says."""
+    """Functions that call each other in a row; `first` calls the first one."""
     links = [f"def f{number}():\n    f{number + 1}()\n" for number in range(CHAIN)]
     return "".join([*links, f"def f{CHAIN}():\n    at()\n", first])
 
@@ -96,7 +96,7 @@ def test_what_is_entered_once_is_told_through_any_number_of_callers() -> None:
 
 
 def order(text: str, **others: str) -> list[str]:
-    """The names of the calls of a program, in the order in which a run comes to them."""
+    """The names of the calls of a program, in execution order."""
     program = program_of(text, {f"{name}.py": body for name, body in others.items()})
     workspace = program.script.workspace
     if others and workspace is not None:

@@ -1,4 +1,4 @@
-"""The one table of precedence, held against Python's own grammar."""
+"""The table of precedence, compared with Python's own grammar."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def _home(place: str) -> tuple[ast.AST, Level]:
 
 
 def _framed(text: str, place: str, frame: Frame) -> str:
-    """The text after the expression in the hole of the place has been put into the frame."""
+    """The text with the expression in the frame, in the hole of the place."""
     script = read_script(text)
     assert isinstance(script, Script)
     statement = next(each for each in script.statements if isinstance(each.node, ast.Assign))
@@ -163,7 +163,7 @@ def _framed(text: str, place: str, frame: Frame) -> str:
 
 
 def _at_hole(pattern: ast.AST, node: ast.AST) -> ast.expr | None:
-    """The part of `node` that stands where the pattern has its hole."""
+    """The part of `node` at the hole of the pattern."""
     if isinstance(pattern, ast.Name) and pattern.id == "HOLE":
         assert isinstance(node, ast.expr)
         return node

@@ -65,7 +65,7 @@ MADE = """\
 
 @pytest.fixture
 def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """The path of a package `made`, of whose classes two have entries."""
+    """The path of a package `made`, two of whose classes have entries."""
     package, data = tmp_path / "made", tmp_path / "data"
     package.mkdir()
     data.mkdir()

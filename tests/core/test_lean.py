@@ -33,7 +33,7 @@ print(*[i async for i in a if b], **{i: j for i, j in x}, key=(v if t else w))
 
 
 def told(tree: ast.AST) -> list[object]:
-    """All that is in a tree, node by node."""
+    """The whole contents of a tree, node by node."""
     found: list[object] = []
     for node in ast.walk(tree):
         parts = [getattr(node, name) for name in (*node._fields, *node._attributes)]

@@ -29,7 +29,7 @@ FIT = "model.fit(x, y, epochs=2{more})\n"
 
 
 def full_name(entry: Entry) -> str:
-    """A name that the entry is for."""
+    """A full name that matches the entry."""
     below = entry.pattern
     if below.startswith("*."):
         below = f"part{below[1:]}"
@@ -127,7 +127,7 @@ def end(entry: Entry, line: str) -> str:
 
 
 def call_of_method(entry: Entry, given: str) -> str:
-    """A call of a function, or of the method of an object, that the entry is for."""
+    """A call of a function, or of an object's method, that matches the entry."""
     *owner, method = full_name(entry).split(".")
     made = [number for number, each in enumerate(owner) if each[:1].isupper() or each in _MAKERS]
     if made:
@@ -221,7 +221,7 @@ def trains(entry: Entry) -> None:
 
 
 def agent(entry: Entry) -> None:
-    """Each optimizer averages, in whatever way the agent is given it, and all that it holds is broadcast."""
+    """Each optimizer averages, however the agent gets it, and all of the agent's variables are broadcast."""
     sgd = "tf.keras.optimizers.SGD(0.1)"
     made = f"{full_name(entry)}(specs, {sgd}, alpha_optimizer={sgd}, beta_optimizer=None)"
     averaged = "hvd_averaged(tf.keras.optimizers.SGD(0.1 * hvd.size()))"
@@ -269,7 +269,7 @@ def noted(entry: Entry) -> None:
 
 
 def prints(entry: Entry) -> None:
-    """Output of text is for rank 0, and so is a progress bar, around an iterable for every rank."""
+    """Text is printed on rank 0 only, and so is a progress bar, while every rank keeps the iterable."""
     line = call_of_method(entry, "'text'")
     if entry.package == "builtins":
         line = f"{entry.pattern}('text')"
@@ -293,7 +293,7 @@ def opener(entry: Entry) -> None:
 
 
 def draws(entry: Entry) -> None:
-    """All ranks draw alike, by a seed, if it draws at all."""
+    """All ranks draw the same, with a seed, if it draws at all."""
     told = f", {entry.text('told')}=True" if entry.text("told") else ""
     made = f"made = {full_name(entry)}(3{told})\n"
     used = "for part in made.split(x):\n    print(part)\n" if entry.flag("splits") else ""
@@ -355,7 +355,7 @@ def test_the_schema_takes_what_the_settings_take(said: dict[str, object]) -> Non
 
 
 def test_every_role_and_key_is_read() -> None:
-    """An entry states nothing that no rule reads."""
+    """Every stated fact is read by some rule."""
     folder = Path(trainshift.__file__).parent
     asked: set[str] = set()
     for path in folder.rglob("*.py"):
@@ -396,7 +396,7 @@ def test_star_imports_give_the_members_that_entries_tell_of() -> None:
 
 
 def test_all_ranks_fill_a_book_of_sheets_and_close_it() -> None:
-    """Other ranks have theirs in memory: one without a sheet cannot be closed."""
+    """Other ranks have theirs in memory: a workbook without a sheet cannot be closed."""
     book = (
         "sheets = pd.ExcelWriter({})\nbold = sheets.book.add_format()\n"
         "pd.DataFrame(history.history).to_excel(sheets)\nsheets.sheets['Sheet1'].set_column(0, 1, 10, bold)\n"

@@ -50,7 +50,7 @@ def in_session(line: str) -> str:
 
 
 def full_name(entry: Entry) -> str:
-    """A name that the entry is for; it calls no name that an entry of its own has."""
+    """A name that matches the entry, and has no entry of its own."""
     below = entry.pattern
     if below.startswith("*."):
         below = f"tensorflow{below[1:]}"
@@ -117,7 +117,7 @@ def collective(entry: Entry) -> None:
 
 
 def deviceless(entry: Entry) -> None:
-    """It may stand before Horovod is set up, which comes after the imports."""
+    """It may come before Horovod's set-up, which follows the imports."""
     line = f"{full_name(entry)}()\nimport numpy\n"
     text = converted(entry, f"{line}{FIT.format(more='')}").text
     assert text.index(line) < text.index("hvd.init()")
@@ -166,7 +166,7 @@ def makes_files(entry: Entry) -> None:
 
 
 def pure(entry: Entry) -> None:
-    """A member of which no other entry tells only gives a value."""
+    """A member without another entry only returns a value."""
     assert effect(entry, "done = {name}(1)".replace("{name}", full_name(entry))) is None
 
 
@@ -185,7 +185,7 @@ def reading(entry: Entry, path: str) -> str:
 
 
 def lists(entry: Entry) -> None:
-    """A folder has the files that rank 0 alone writes in it when the others look."""
+    """A folder contains the files that only rank 0 writes when the others list it."""
     line = reading(entry, "'w'")
     written = "with open(f'w/{len(x)}.txt', 'w') as opened:\n    opened.write('a')\n"
     text = converted(entry, f"{FIT.format(more='')}{written}read = list({line})\n").text
@@ -193,7 +193,7 @@ def lists(entry: Entry) -> None:
 
 
 def reads(entry: Entry) -> None:
-    """A path that rank 0 alone writes is there when the others read it."""
+    """A path that only rank 0 writes exists when the others read it."""
     line = reading(entry, "path")
     written = "path = 'w.txt'\nwith open(path, 'w') as opened:\n    opened.write('a')\n"
     text = converted(entry, f"{FIT.format(more='')}{written}read = {line}\n").text
@@ -201,7 +201,7 @@ def reads(entry: Entry) -> None:
 
 
 def removes(entry: Entry) -> None:
-    """Rank 0 takes a file away when all ranks have read it."""
+    """Rank 0 removes a file after all ranks have read it."""
     name = full_name(entry)
     line = f"{name}('w.npy', 'v.npy')"
     if entry.package == "pathlib":
@@ -229,7 +229,7 @@ def unseen(entry: Entry) -> None:
 
 
 def verbose(entry: Entry) -> None:
-    """It shows text unless it is told not to, or where it is told to."""
+    """It shows text by default, or only on request."""
     name = full_name(entry)
     loud = f"shown = {name}(verbose=1)\n"
     told = "verbose=1 if hvd.rank() == 0 else 0"

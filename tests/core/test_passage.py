@@ -1,4 +1,4 @@
-"""A passage says edits of a second step as edits of the first text."""
+"""A passage maps edits of a second step to edits of the first text."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TAKEN = OffsetMap((Edit(2, 4, ""), Edit(6, 8, "XYZ")))  # ab ef XYZ ij
 
 @st.composite
 def steps(draw: st.DrawFn) -> tuple[list[Edit], list[Edit]]:
-    """Edits of a text, which each replace something, and edits of the result."""
+    """Edits of a text that each replace something, and edits of the result."""
     first = draw(_edits(len(TEXT), least=1))
     return first, draw(_edits(len(apply(TEXT, first)), least=0))
 

@@ -1,4 +1,4 @@
-"""Questions that lead to each other in circles have the same answers, whichever is asked first."""
+"""Questions that depend on each other in cycles have the same answers in any order."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from trainshift.python.syntax.chunks import ChunkCache, ParseFailure, parse
 
 
 def shape(text: str, cache: ChunkCache | None = None) -> list[tuple[int, str]] | ParseFailure:
-    """Every statement with its span, in terms that do not depend on how the text was cut."""
+    """Every statement with its span, independent of the division into chunks."""
     chunks = parse(text, cache)
     if isinstance(chunks, ParseFailure):
         return chunks

@@ -97,7 +97,7 @@ def read_last(text: str) -> tuple[Script, Occurrence]:
 
 
 def ends(script: Script, start: Occurrence) -> set[str]:
-    """The texts of a value's origins, "?" among them for unknown ones."""
+    """The texts of a value's origins, with "?" for unknown ones."""
     found: set[str] = set()
     seen: set[tuple[ast.expr, int]] = set()
     waiting = [start]

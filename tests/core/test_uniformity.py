@@ -1,6 +1,6 @@
 """All differences between ranks, wherever they arrive, are fixed, doubted or refused, and never silent.
 
-The table source x sink of what is uniform over the ranks and what is not.
+The table source x sink of values that are uniform over the ranks, and values that are not.
 """
 
 from __future__ import annotations

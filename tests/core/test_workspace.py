@@ -1,4 +1,4 @@
-"""Workspaces: where imports lead, and that odd ones neither fail nor take long."""
+"""Workspaces: the targets of imports; odd ones neither fail nor take long."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def linked(text: str, others: dict[str, str], path: str = "/w/main.py") -> Scrip
 
 
 def homes(text: str, others: dict[str, str], path: str = "/w/main.py") -> set[str]:
-    """The files in which the functions are defined that the script's ``train()`` calls."""
+    """The files that define the functions that the script's ``train()`` calls."""
     script = linked(text, others, path)
     site = next(script.sites_named("train", "run"))
     return {

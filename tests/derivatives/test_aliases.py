@@ -1,7 +1,7 @@
 """Aliases, exits of loops, and evaluation order: correct or refused, in both modes.
 
-The functions stand in ``fixtures/derivatives/aliases.py`` with their points (``# at:``). A comment says what
-is refused, what is shared so that the gradient transposes tangents, and what is asked at run time.
+The functions are in ``fixtures/derivatives/aliases.py`` with their points (``# at:``). A comment lists
+refusals, shared objects for which the gradient transposes tangents, and run-time checks.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def test_random_functions_that_share_rows_are_right_or_refused(quick: bool) -> N
 
 
 def _chain(size: int) -> str:
-    """A function whose value depends on its parameter after as many rounds as there are names."""
+    """A function whose value depends on its parameter only after as many iterations as there are names."""
     lines = ["def f(x):", *(f"    v{place} = 0.0" for place in range(size))]
     lines.append(f"    for i in range({size + 5}):")
     lines += [f"        v{place} = v{place + 1} * 1.0" for place in range(size - 1)]
@@ -140,7 +140,7 @@ def test_pairs_of_names_without_end_are_a_refusal(
 
 
 def _nested(depth: int) -> str:
-    """A function with functions inside each other, each of which calls the next one."""
+    """Nested functions, each of which calls the next one."""
     lines = ["def f(x):"]
     for place in range(depth):
         lines.append(f"{'    ' * (place + 1)}def g{place}(v):")

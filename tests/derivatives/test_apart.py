@@ -1,4 +1,4 @@
-"""Arguments of a call that are one object, or hold one object twice, where the function changes them."""
+"""Arguments that are one object, or contain one object twice, of a function that mutates them."""
 
 from __future__ import annotations
 

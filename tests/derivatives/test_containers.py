@@ -1,7 +1,7 @@
 """Random functions of lists, dicts, arrays, helpers and functions inside, against central differences.
 
-A derivative is right in all that its page says, or refused: nothing else. Some are refused by an assertion
-when they run, where only the values tell whether two names are one array.
+A derivative is correct as its page describes, or refused. Some are refused by an assertion at run time, if
+only the values show whether two names are one array.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ def differentiated(source: str, arguments: str) -> tuple[str, str]:
 
 
 def made(source: str, text: str) -> str:
-    """The functions of a file that were made of `source`, without imports and helpers."""
+    """The functions of a file that were made from `source`, without imports and helpers."""
     blocks = [each.strip("\n") + "\n" for each in re.split(r"\n{3,}", text)]
     return "\n\n".join(each for each in blocks if each.startswith("# Made by ") and each not in source)
 
@@ -38,9 +38,9 @@ def made(source: str, text: str) -> str:
 def test_case_is_answered_as_it_says(
     path: Path, example: Example, update_fixtures: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A block that is named as a call is its value, any other what `differentiate` makes or says.
+    """A block named like a call contains its value, any other the output of `differentiate`.
 
-    Of what is made the functions are shown, and with `-o -` the whole file.
+    The made functions are shown, and with `-o -` the whole file.
     """
     monkeypatch.chdir(tmp_path)
     source = text = example.blocks["python"]

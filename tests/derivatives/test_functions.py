@@ -491,7 +491,7 @@ def left(x, rows, item):
 
 
 def test_what_an_argument_holds_is_left_as_the_function_leaves_it() -> None:
-    """Itself, and no copy in its place: who calls the function may have other names for it."""
+    """The object itself, not a copy: the caller may have other names for it."""
     found = derive(LEFT, "left")
     assert isinstance(found, Derived)
     here: dict[str, Any] = {}

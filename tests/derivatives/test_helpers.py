@@ -1,4 +1,6 @@
-"""Helpers: those that derivatives call stand once in the file, and take no name from anybody (AD40, AD41)."""
+"""Helpers: those that derivatives call are in the file once, and do not clash with other names (AD40,
+AD41).
+"""
 
 from __future__ import annotations
 

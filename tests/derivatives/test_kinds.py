@@ -1,4 +1,4 @@
-"""Kinds: what is one kind stays one, however a value refers to itself."""
+"""Kinds: unified kinds stay unified, even for values that refer to themselves."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from trainshift.derivatives.reading.kinds import Kind
 
 
 def test_a_container_may_hold_itself() -> None:
-    """A node of a linked structure holds itself, and so does a list that a loop builds from itself."""
+    """A node of a linked structure contains itself, and so does a list that a loop builds from itself."""
     kind = Kind("list")
     kind.element().unify(kind)
     other = Kind("tuple")

@@ -28,7 +28,9 @@ MINE = "def act(x):\n    return x * x * x\n\n\ndef abs(x):\n    return x * x\n"
 
 
 def slopes(text: str, name: str, args: dict[str, Any]) -> dict[str, list[float]]:
-    """The difference quotients of a function of a file by all its numbers, the file loaded anew each time."""
+    """The difference quotients of a function of a file by all its numbers, with the file loaded again
+    each time.
+    """
 
     def at(param: str, place: int, step: float) -> float:
         steps = [step if each == place else 0.0 for each in range(len(numbers(args[param])))]
@@ -51,7 +53,7 @@ def slopes(text: str, name: str, args: dict[str, Any]) -> dict[str, list[float]]
 
 
 def found_slopes(made: Derived, args: dict[str, Any]) -> tuple[Any, dict[str, list[float]]]:
-    """The value, and the derivatives by all numbers, that a derivative of a file gives."""
+    """The value, and the derivatives by all numbers, that a file's derivative returns."""
     function = made.made
     if made.mode == "reverse":
         value, bars = getattr(loaded(made.text), function)(**copy.deepcopy(args))
@@ -98,7 +100,7 @@ def verdict(text: str, name: str, args: dict[str, Any], mode: Mode) -> str:
 
 @pytest.fixture(autouse=True)
 def neighbours(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The file that cases import, and a `math` that they may change."""
+    """The file that cases import, and a `math` module that they may change."""
     mine = types.ModuleType("mine")
     exec(MINE, mine.__dict__)
     monkeypatch.setitem(sys.modules, "mine", mine)
@@ -124,7 +126,7 @@ def test_names_mean_what_they_mean_in_python(example: Example, update_fixtures: 
 
 
 def _as_defined(text: str, name: str) -> Any:
-    """A function of a file as it is defined, whatever its name means later."""
+    """A function of a file with its original definition, whatever its name means later."""
     (*_, node) = (each for each in ast.parse(text).body if getattr(each, "name", "") == name)
     assert isinstance(node, ast.FunctionDef)
     arguments = ", ".join(each.arg for each in node.args.args)

@@ -1,6 +1,6 @@
-"""Gradients against those of autograd and of JAX, which know nothing of the source.
+"""Gradients against those of autograd and JAX, which do not read source code.
 
-They are installed in a folder of their own: TensorFlow would load JAX with every start of a process.
+They are installed in a folder of their own: otherwise TensorFlow would load JAX in every process.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def point() -> dict[str, Any]:
 
 
 def of(peer: Any, text: str, name: str) -> Callable[..., Any]:
-    """A function of a file in which another module is NumPy."""
+    """A function of a file with another module as NumPy."""
     module = types.ModuleType("peer_file")
     lines = [each for each in text.splitlines() if each != "import numpy as np"]
     module.__dict__["np"] = peer

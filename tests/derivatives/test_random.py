@@ -30,7 +30,7 @@ class Unfit(Exception):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Dual:
-    """A number with its derivatives by all that the function is differentiated by."""
+    """A number with its derivatives by all inputs of the differentiation."""
 
     value: float
     dots: tuple[float, ...]
@@ -105,7 +105,7 @@ def plain(value: Any) -> Any:
 
 
 def lifted(function: Callable[[float], float], slope: Callable[[float], float]) -> Callable[[Any], Any]:
-    """A function of numbers, for dual numbers too."""
+    """A function of numbers that also accepts dual numbers."""
     return lambda x: x.chained(function(x.value), slope(x.value)) if isinstance(x, Dual) else function(x)
 
 
@@ -133,7 +133,7 @@ DUAL_MATH = types.SimpleNamespace(
 
 
 def dual(text: str, args: dict[str, Any]) -> tuple[list[float], list[list[float]]]:
-    """The numbers of the value, and the derivative of each by all that is active in the arguments."""
+    """The numbers of the value, and the derivative of each by all active numbers in the arguments."""
     module = loaded(text)
     module.math = DUAL_MATH
     module.float = lambda x: x if isinstance(x, Dual) else float(x)
@@ -150,7 +150,7 @@ def dual(text: str, args: dict[str, Any]) -> tuple[list[float], list[list[float]
 
 
 def functions(item: int) -> Any:
-    """The texts of an item, with arguments that are no kinks, the value and its derivatives."""
+    """The functions of an item, with arguments at smooth points, the value and its derivatives."""
     for seed in count(item * 100_000):
         draw = random.Random(seed).uniform
         text = Author(seed).text()

@@ -156,7 +156,7 @@ def test_a_call_whose_value_nobody_reads_is_asked_whether_it_changes_an_array(mo
 
 
 def test_what_a_list_is_multiplied_by_is_asked_whether_it_is_an_array() -> None:
-    """A count repeats the list, an array multiplies it part by part."""
+    """A count repeats the list, an array multiplies it elementwise."""
     text = "import numpy as np\n\n\ndef f(x, v):\n    return np.sum([x, 2.0] * v) + np.sum(v)\n"
     found = derive(text, "f", "reverse", ["x"])
     assert isinstance(found, Derived)

@@ -429,7 +429,7 @@ def test_ties_are_shared_and_first_arguments_win() -> None:
 
 
 def test_no_adjoint_is_a_view_of_another() -> None:
-    """A helper hands out arrays of its own: what is added to one must not reach another."""
+    """A helper returns new arrays: adding to one must not change another."""
     bar = np.ones((2, 3))
     for name, values in (
         ("concatenate", {"x": [array(1, 3), array(1, 3)], "axis": 0}),

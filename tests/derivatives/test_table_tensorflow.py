@@ -67,7 +67,7 @@ def like(value: Any, generator: np.random.Generator, tf: Any) -> Any:
 def check(
     row: Row, call: str, given: Mapping[str, Any], names: dict[str, Any], seed: int = 0, graph: bool = True
 ) -> None:
-    """Both templates of each parameter, as they are and, if asked for, in a graph."""
+    """Check both templates of each parameter, eagerly and, if requested, in a graph."""
     tf, generator = names["tf"], np.random.default_rng(seed)
     values = {name: eval(text) for name, text in row.defaults.items()}
     for name, value in given.items():

@@ -1,4 +1,4 @@
-"""The same written in the ways of many people, and the parameters that are chosen where none are named."""
+"""The same code in the styles of many people, and the parameters chosen by default."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ _CONTEXT = multiprocessing.get_context()
 
 @dataclass
 class _Worker:
-    """A process, the files that it still has to judge, and until when the first of them may take."""
+    """A process, its remaining files, and the deadline for the first of them."""
 
     process: BaseProcess
     results: Connection

@@ -57,9 +57,9 @@ class Found(NamedTuple):
 class Outcome:
     """The outcome for one file.
 
-    `status` is that of its conversion where it starts a program; else it says why it has none.  `reason` is
-    that of a refusal, `crash` what failed of ours, `unclean` what must not be of a result.  `checked` and
-    `converted` are seconds of the processor, `memory` (MB) is the most that its process had until then.
+    `status` is that of its conversion if it starts a program; otherwise the reason why it has none.  `reason`
+    is that of a refusal, `crash` an internal failure, `unclean` a violated property of a result.  `checked`
+    and `converted` are processor seconds, `memory` (MB) is the peak of its process so far.
     """
 
     status: str
@@ -143,13 +143,13 @@ def _converted(path: str, outcome: Outcome) -> Outcome:
 
 
 def normal(reason: str) -> str:
-    """A reason without the names of the one script, so that equal ones are counted together."""
+    """A reason without the script's names, so that equal reasons are counted together."""
     return re.sub(r"`[^`]*`|'[^']*'|\b\w+\.py\b|\b\d+\b", "…", reason)
 
 
 @cache
 def _shared() -> tuple[ParsedFiles, Programs]:
-    """The files around those that this process judges, and the programs that they are."""
+    """The files around those that this process judges, and their programs."""
     files = files_on_disk()
     return files, Programs(files)
 
@@ -201,7 +201,7 @@ def _defects(result: Conversion, name: Callable[[str], str]) -> Iterator[str]:
 def _violations(
     before: str, after: str, path: str, files: ParsedFiles | None, later: ParsedFiles | None
 ) -> Iterator[str]:
-    """The codes of which there are more violations in a result than there were."""
+    """The codes with more violations in a result than in the original."""
     old, new = _violated(before, path, files), _violated(after, path, later)
     for code, number in sorted((new - old).items()):
         yield f"{number} new {code}"
@@ -215,6 +215,6 @@ def _violated(text: str, path: str, files: ParsedFiles | None) -> Counter[str]:
 
 
 def _memory() -> int:
-    """The most memory (MB) that this process has had."""
+    """The peak memory (MB) of this process."""
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit >> 20

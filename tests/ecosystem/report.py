@@ -40,7 +40,7 @@ def figures(found: Outcomes) -> Iterator[str]:
 
 
 def differences(before: Outcomes, after: Outcomes) -> Iterator[str]:
-    """Yield the lines about the differences between two runs, for the files that both have."""
+    """Yield the lines about the differences between two runs, for files in both."""
     both = [path for path in after if path in before]
     yield f"against the last run: {len(after) - len(both)} files are new, {len(before) - len(both)} are gone"
     old = {path: before[path] for path in both}
@@ -60,7 +60,7 @@ def differences(before: Outcomes, after: Outcomes) -> Iterator[str]:
 
 
 def sample(found: Outcomes, number: int, seed: int) -> Iterator[str]:
-    """The lines on some warnings, chosen at random, to be read by a person."""
+    """The lines on some random warnings, for a person to read."""
     warnings = [(path, each) for path, each in _findings(found) if each.severity == "warning"]
     chosen = random.Random(seed).sample(warnings, min(number, len(warnings)))
     yield f"{len(chosen)} of {len(warnings)} warnings, seed {seed}"

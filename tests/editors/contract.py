@@ -101,7 +101,7 @@ def changes(path: Path) -> list[Shown]:
 
 
 def line_of(path: Path, beginning: str) -> int:
-    """The line, from 1, of the only statement that begins so."""
+    """The line, from 1, of the only statement that begins with a text."""
     lines = enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
     (line,) = (number for number, each in lines if each.lstrip().startswith(beginning))
     return line
@@ -113,19 +113,19 @@ def texts(paths: Iterable[str]) -> dict[str, str]:
 
 
 class Contract:
-    """The tests; a subclass names the editor."""
+    """The tests of an editor; a subclass names it."""
 
     editor: type[Editor]
 
     @pytest.fixture
     def home(self) -> Iterator[Path]:
-        """A directory for one session; its path is short, as that of a socket must be."""
+        """A directory for one session; its path is short, because a socket's path must be."""
         with tempfile.TemporaryDirectory(prefix="trainshift-", ignore_cleanup_errors=True) as directory:
             yield Path(directory).resolve()
 
     @pytest.fixture
     def edit(self, home: Path) -> Iterator[Edit]:
-        """`edit(script)`: the editor, with a copy of the script open that lies in a project of its own."""
+        """`edit(script)`: the editor, with a copy of the script open in a project of its own."""
         with ExitStack() as stack:
 
             def start(script: bytes) -> Editor:
@@ -168,7 +168,7 @@ class Contract:
 
     @pytest.mark.parametrize("name", ["train.py", "steps.py"])
     def test_a_program_of_several_files_is_made_distributed(self, home: Path, name: str) -> None:
-        """From any of its files, the others not being open; all that was changed is saved."""
+        """From any of its files, without opening the others; all changes are saved."""
         project = shutil.copytree(PROGRAM, home / "project")
         start = project / "train.py"
         text = start.read_bytes().decode()

@@ -18,7 +18,7 @@ PICTURE = ROOT / "server" / "docs" / "proof.png"
 
 
 def main() -> None:
-    """Prove the script that is wrong, and take a picture of the page."""
+    """Prove the faulty script, and take a screenshot of the page."""
     with TemporaryDirectory() as folder:
         script = shutil.copy(ROOT / "fixtures" / "readme" / "by_hand.py", folder)
         page = Path(folder) / "proof.html"

@@ -1,7 +1,7 @@
-"""A real editor, started with the configuration that `server/docs/editors.md` shows and driven from outside.
+"""A real editor, started with the configuration in `server/docs/editors.md` and controlled remotely.
 
-Each session has a home of its own, so that nothing but the page's lines configures the editor.  A test asks
-the editor through the editor's own remote interface, and waits for what the server brings about.
+Each session has its own home, so that only the page's lines configure the editor.  A test queries the editor
+through its own remote interface, and waits for the effects of the server.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ PAUSE = 0.05
 
 
 class Shown(NamedTuple):
-    """A diagnostic as the editor has it: its code, and the line it is at, from 1."""
+    """A diagnostic as the editor shows it: its code and its line, from 1."""
 
     code: str
     line: int
@@ -45,7 +45,7 @@ def configurations(editor: str) -> list[str]:
 
 
 class Editor(ABC):
-    """One run of an editor with one file open; a context manager that ends it and all that it started."""
+    """One run of an editor with one file open; a context manager that ends it with all child processes."""
 
     def __init__(self, path: Path, home: Path) -> None:
         """An editor of the file at `path`, with its settings and logs under `home`."""
@@ -55,7 +55,7 @@ class Editor(ABC):
 
     @abstractmethod
     def configure(self) -> None:
-        """Write the page's lines to where the editor looks for its settings."""
+        """Write the page's lines to the editor's settings file."""
 
     @abstractmethod
     def command(self) -> list[str | Path]:
@@ -71,7 +71,7 @@ class Editor(ABC):
 
     @property
     def environment(self) -> dict[str, str]:
-        """The environment: this tool first on the path, and everything that is written under the home."""
+        """The environment: Trainshift first on the PATH, and all written files under the home."""
         return {
             "HOME": str(self.home),
             "LANG": "C.UTF-8",
@@ -88,11 +88,11 @@ class Editor(ABC):
 
     @property
     def socket(self) -> str:
-        """The address where it listens."""
+        """The address at which it listens."""
         return str(self.home / "socket")
 
     def ask(self, name: str, *arguments: object) -> Any:
-        """Call a function of the driver, which is loaded beside the configuration."""
+        """Call a function of the driver, which is loaded next to the configuration."""
         answer = self.home / "answer"
         answer.unlink(missing_ok=True)
         (self.home / "call").write_text(json.dumps({"name": name, "arguments": arguments}), encoding="utf-8")
@@ -121,7 +121,7 @@ class Editor(ABC):
             return False
 
     def until(self, what: str, holds: Callable[[], bool]) -> None:
-        """Wait for a condition; fail with the editor's log where it does not come to hold in time."""
+        """Wait for a condition; fail with the editor's log on a timeout."""
         end = time.monotonic() + TIME_LIMIT
         while not holds():
             if time.monotonic() > end:
@@ -154,7 +154,7 @@ class Editor(ABC):
             raise AssertionError(f"{error}\nshown at last:\n{shown}") from None
 
     def apply(self, title: str, line: int, kind: str = "") -> None:
-        """Apply the code action at a line whose title begins so, out of those of a kind or out of all."""
+        """Apply the code action at a line whose title begins with a text, of some kinds or of all."""
         self.ask("apply", title, line, kind)
 
     def save(self) -> bytes:
@@ -174,7 +174,7 @@ class Editor(ABC):
             raise AssertionError("\n".join([str(error), "offered:", *self.ask("offered"), *lines])) from None
 
     def __enter__(self) -> Editor:
-        """Start the editor on a terminal of its own, and wait until it answers."""
+        """Start the editor on its own terminal, and wait until it answers."""
         self.configure()
         self.terminal, terminal = pty.openpty()
         try:
@@ -199,7 +199,7 @@ class Editor(ABC):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Quit the editor as a user does; nothing that it started may live on."""
+        """Quit the editor like a user; none of its processes may survive."""
         try:
             if self.process.poll() is None:
                 self.ask("quit")
@@ -208,21 +208,21 @@ class Editor(ABC):
             self.kill()
 
     def read(self) -> None:
-        """Read the editor's output to its terminal, until that is gone."""
+        """Read the editor's output to its terminal, until that closes."""
         with suppress(OSError):
             while part := os.read(self.terminal, 4096):
                 self.screen += part
         os.close(self.terminal)
 
     def kill(self) -> None:
-        """End whatever is left of the session."""
+        """End the remaining processes of the session."""
         for process in self.alive():
             with suppress(ProcessLookupError):
                 os.kill(process, signal.SIGKILL)
         self.process.wait()
 
     def alive(self) -> list[int]:
-        """The processes of this session, the server among them: those that have its home."""
+        """The processes of this session, including the server: those with its home."""
         self.process.poll()
         mark = f"HOME={self.home}".encode()
         found = []

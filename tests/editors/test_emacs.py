@@ -1,4 +1,4 @@
-"""The language server in Emacs with Eglot, with the lines that `server/docs/editors.md` gives."""
+"""The language server in Emacs with Eglot, configured by the lines in `server/docs/editors.md`."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ DRIVER = Path(__file__).with_name("driver.el")
 
 
 class Emacs(Editor):
-    """Emacs on a terminal, which emacsclient speaks to."""
+    """Emacs on a terminal, controlled by emacsclient."""
 
     def configure(self) -> None:
-        """The page's lines are its init.el."""
+        """Write the page's lines as its init.el."""
         (settings,) = configurations("Emacs")
         directory = self.home / ".emacs.d"
         directory.mkdir()

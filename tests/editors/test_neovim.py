@@ -1,4 +1,4 @@
-"""The language server in Neovim, with the lines that `server/docs/editors.md` gives."""
+"""The language server in Neovim, configured by the lines in `server/docs/editors.md`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Neovim(Editor):
     """Neovim without a terminal, which listens on a socket."""
 
     def configure(self) -> None:
-        """The page's lines are its init.lua."""
+        """Write the page's lines as its init.lua."""
         settings = self.home / "config" / "nvim" / "init.lua"
         settings.parent.mkdir(parents=True)
         settings.write_text(configuration(), encoding="utf-8")

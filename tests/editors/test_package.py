@@ -1,4 +1,4 @@
-"""The contents of the packaged extension for VS Code: all that it needs, and nothing else."""
+"""The contents of the packaged VS Code extension: everything that it needs, and nothing else."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ WHEELS = "extension/bundled/*.whl"
 
 @pytest.fixture(scope="module")
 def package() -> Iterator[zipfile.ZipFile]:
-    """The universal package that `make vsix` made."""
+    """The universal package from `make vsix`."""
     assert UNIVERSAL.is_file(), "run `make vsix` first"
     with zipfile.ZipFile(UNIVERSAL) as opened:
         yield opened
@@ -52,7 +52,7 @@ def package() -> Iterator[zipfile.ZipFile]:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A copy of the extension's folder, as `make vsix` left it, in which it can be packaged again."""
+    """A copy of the extension's folder after `make vsix`, in which it can be packaged again."""
     copy = tmp_path / "vscode-extension"
     left_out = shutil.ignore_patterns("node_modules", "test", "*.vsix", "wheels")
     shutil.copytree(EXTENSION, copy, ignore=left_out)
@@ -76,7 +76,7 @@ def test_it_holds_what_it_needs_and_nothing_else(package: zipfile.ZipFile) -> No
 
 
 def test_a_package_of_a_platform_has_wheels_for_every_python() -> None:
-    """Beside what the universal one has; it is small, since it is installed over slow lines too."""
+    """In addition to the files of the universal package; it is small, because of slow connections."""
     made = {path: platform for path, platform in OF_PLATFORMS.items() if path.is_file()}
     assert made, "run `make vsix` first"
     for path, platform in made.items():
@@ -93,7 +93,7 @@ def test_a_package_of_a_platform_has_wheels_for_every_python() -> None:
 
 
 def test_it_is_packaged_without_flags(folder: Path) -> None:
-    """A person without the Makefile can package it; nothing is asked, and no picture is broken."""
+    """It can be packaged without the Makefile; nothing is asked, and no picture is broken."""
     command = [str(folder / "node_modules/.bin/vsce"), "package"]
     made = run(command, cwd=folder, stdin=DEVNULL, capture_output=True, text=True)
     assert made.returncode == 0, made
@@ -103,7 +103,7 @@ def test_it_is_packaged_without_flags(folder: Path) -> None:
 
 @pytest.mark.parametrize("address", ["https://github.com/somebody/fork", ""])
 def test_its_pictures_can_be_seen(address: str, folder: Path) -> None:
-    """They come from the repository that a setting of the build names, else they are in the page itself."""
+    """They come from the repository that the build names, or else are embedded in the page."""
     environment = {**os.environ, "TRAINSHIFT_REPOSITORY": address}
     run(["node", "package.mjs"], cwd=folder, env=environment, capture_output=True, check=True)
     with zipfile.ZipFile(folder / "trainshift.vsix") as opened:
@@ -130,7 +130,7 @@ def test_what_its_manifest_names_is_there(package: zipfile.ZipFile) -> None:
 
 
 def test_its_code_is_bundled(package: zipfile.ZipFile) -> None:
-    """No map is named, and no library is looked for at run time but VS Code's."""
+    """No source map is named, and only VS Code's modules are imported at run time."""
     code = package.read("extension/dist/extension.js").decode()
     assert "sourceMappingURL" not in code
     assert 'require("vscode-languageclient' not in code
@@ -138,7 +138,7 @@ def test_its_code_is_bundled(package: zipfile.ZipFile) -> None:
 
 
 def test_its_wheel_is_the_server_of_this_tree(package: zipfile.ZipFile) -> None:
-    """Each module and page, as it is here, but for what writes the project's own files."""
+    """Each module and page of this tree, except those that write the project's own files."""
     with zipfile.ZipFile(BytesIO(package.read(OWN_WHEEL))) as wheel:
         server = ROOT / "server" / "trainshift"
         modules = {

@@ -1,4 +1,4 @@
-"""The page that `prove --html` writes, looked at in a browser."""
+"""The page that `prove --html` writes, viewed in a browser."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def result(**changes: Any) -> dict[str, Any]:
 
 
 def looked_at(text: str, folder: Path, picture: str = "") -> dict[str, Any]:
-    """A page as a browser renders it, with a picture in it."""
+    """A page rendered in a browser, with a screenshot."""
     path = folder / "proof.html"
     path.write_text(text.replace("</main>", f"{picture}</main>"), encoding="utf-8")
     command = ["node", str(LOOK), path.as_uri(), str(EXTENSION)]
@@ -84,12 +84,12 @@ def shapes(seen: dict[str, Any]) -> list[int]:
 
 
 def fits(seen: dict[str, Any]) -> bool:
-    """Return whether the page fits windows of any width, with text that one can read."""
+    """Return whether the page fits windows of any width, with readable text."""
     return all(not each["wide"] and not each["over"] and each["text"] > 11 for each in seen["sizes"].values())
 
 
 def test_a_reader_sees_claims_and_plots(tmp_path: Path) -> None:
-    """Without network, and with what the script said as text."""
+    """Without network, and with the script's output as text."""
     seen = looked_at(page(result()), tmp_path)
     assert seen["verdict"] == "It does not hold"
     assert "1 of 3 claims proven on 2 ranks" in seen["about"]
@@ -137,7 +137,7 @@ def test_a_badge_says_in_short_what_is_proven(tmp_path: Path) -> None:
 
 
 def test_numbers_that_are_not_finite_are_gaps_and_told(tmp_path: Path) -> None:
-    """A difference of which nothing is known is not drawn as none."""
+    """A missing difference is not drawn as zero."""
     ranks = [run("original", 0, 20), run("ranks", 0, 20), run("ranks", 1, 20)]
     ranks[1]["losses"][5:] = [None] * 15
     ranks[2]["losses"][3] = None
@@ -169,7 +169,7 @@ def test_a_page_fits_any_number_of_ranks_and_steps(ranks: int, steps: int, tmp_p
 
 
 def test_what_was_not_seen_is_no_plot(tmp_path: Path) -> None:
-    """Nothing is drawn of nothing."""
+    """A plot without data is not drawn."""
     nothing = {"rates": [], "losses": [None], "seconds": [], "samples_per_second": 0.0, "steps": 0}
     empty = result(
         runs=[{**each, **nothing} for each in result()["runs"]],

@@ -1,4 +1,4 @@
-"""The environment that the extension for VS Code makes for the server, and the wheels that are in it."""
+"""The environment that the VS Code extension creates for the server, and its wheels."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def set_up(folder: Path, wheels: Path, *consent: str, **variables: str) -> int:
 
 @pytest.mark.editors
 def test_the_server_is_set_up_without_a_network(bundled: Path, tmp_path: Path) -> None:
-    """Nor pip; it checks a script, and what was made for an earlier version is removed, but nothing else."""
+    """Without pip either; it checks a script, and only the environment of an earlier version is removed."""
     home = tmp_path / "environments"
     assert set_up(home / "0.0.1", bundled, **NO_NETWORK) == 0
     (home / "notes").mkdir()
@@ -54,7 +54,7 @@ def test_the_server_is_set_up_without_a_network(bundled: Path, tmp_path: Path) -
 
 @pytest.mark.editors
 def test_what_the_package_does_not_bring_is_downloaded(bundled: Path, tmp_path: Path) -> None:
-    """pip downloads it from the configured index, if it may; if that fails, so does the set-up."""
+    """pip downloads it from the configured index, if allowed; if that fails, so does the set-up."""
     (own,) = bundled.glob("trainshift-*.whl")
     alone = tmp_path / "alone"
     alone.mkdir()
@@ -67,7 +67,7 @@ def test_what_the_package_does_not_bring_is_downloaded(bundled: Path, tmp_path: 
 
 @pytest.mark.editors
 def test_windows_that_are_opened_together_make_one(bundled: Path, tmp_path: Path) -> None:
-    """The second waits for the first, and takes what that has made."""
+    """The second waits for the first, and uses its result."""
     home = tmp_path / "environments"
     command = [sys.executable, "-I", str(SCRIPT), str(home / "1.0"), str(bundled)]
     both = [Popen(command, stdout=PIPE, text=True) for _ in range(2)]
@@ -87,7 +87,7 @@ def made_wheel(folder: Path, name: str, files: dict[str, str]) -> Path:
 
 
 def test_wheels_of_one_release_are_merged(tmp_path: Path) -> None:
-    """Shared files are there once, the name fits every Python, and unused files are left out."""
+    """Shared files occur once, the name fits every Python, and unused files are left out."""
     source, folder = tmp_path / "source", tmp_path / "merged"
     source.mkdir()
     for python in ("cp310", "cp311"):
@@ -110,7 +110,7 @@ def test_wheels_of_one_release_are_merged(tmp_path: Path) -> None:
 
 
 def test_wheels_that_differ_are_not_merged(tmp_path: Path) -> None:
-    """One Python would be given the other's file."""
+    """One Python would get the other's file."""
     for python in ("cp310", "cp311"):
         made_wheel(tmp_path, f"fast-1.0-{python}-{python}-win_amd64.whl", {"fast/__init__.py": python})
     with pytest.raises(ValueError, match=r"__init__\.py is another file in fast-1.0-cp311"):

@@ -1,4 +1,4 @@
-"""The documentation's site: built of the repository's Markdown, and looked at in a browser."""
+"""The documentation's site: built from the repository's Markdown, and viewed in a browser."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ EXTENSION = Path(__file__).parent.parent.parent / "vscode-extension" / "package.
 
 
 class Quiet(SimpleHTTPRequestHandler):
-    """Serves files and says nothing."""
+    """A file server without log output."""
 
     def log_message(self, format: str, *args: object) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The site; a link that leads to nothing would have failed."""
+    """The site; a broken link would have failed the build."""
     folder = tmp_path_factory.mktemp("site")
     build(folder)
     return folder
@@ -50,7 +50,7 @@ def address(folder: Path) -> Iterator[str]:
 
 
 def test_a_reader_finds_what_is_looked_for(address: str) -> None:
-    """Search and links work; pictures are there, and nothing is loaded from another site."""
+    """Search and links work, pictures load, and nothing comes from another site."""
     command = ["node", str(LOOK), address, str(EXTENSION)]
     looked = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert looked.returncode == 0, looked.stderr
@@ -88,7 +88,7 @@ def test_each_code_and_each_message_can_be_searched_for(folder: Path) -> None:
 
 
 def test_what_is_not_on_the_site_is_linked_in_the_repository(tmp_path: Path, folder: Path) -> None:
-    """The link is there if the repository's address is known; otherwise the file is only named."""
+    """It is linked if the repository's address is known; otherwise the file is only named."""
     build(tmp_path, "https://git.example.org/trainshift/")
     pattern = re.compile(r'href="([^"]*fixtures/restrictions/tf03[^"]*)"')
     with_repository = pattern.findall((tmp_path / "rules" / "TF03.html").read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""The audit: correct results pass, and a rule that misses its edits, or makes them twice, is refused."""
+"""The audit: correct results pass, and results with missing or repeated edits of a rule are refused."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def analysis_of(name: str) -> Analysis:
 
 
 def without(changes: tuple[Change, ...], rule: str) -> tuple[Change, ...]:
-    """The changes as if a rule had missed all that it is for."""
+    """The changes as if a rule had missed all of its edits."""
     return tuple(each for each in changes if each.rule != rule)
 
 
@@ -68,7 +68,7 @@ def doubled(changes: tuple[Change, ...], rule: str) -> tuple[Change, ...]:
 def passing(
     rule: str, spoil: Callable[[tuple[Change, ...], str], tuple[Change, ...]]
 ) -> tuple[set[str], int]:
-    """The scripts that are converted with the changes of a rule spoilt, and how many were spoilt."""
+    """The scripts that are converted despite a rule's spoilt changes, and the number of spoilt ones."""
     passed, spoilt = set(), 0
     for name in NAMES:
         analysis = analysis_of(name)
@@ -236,7 +236,7 @@ net.fit({given}, callbacks=[hvd.callbacks.BroadcastGlobalVariablesCallback(0)])
 
 
 def test_a_name_may_hold_a_model_that_takes_its_own_steps_later() -> None:
-    """Its optimizer is not wrapped, since its tape is."""
+    """Its optimizer is not wrapped, because its tape is."""
     text = """\
 import tensorflow as tf
 

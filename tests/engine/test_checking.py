@@ -1,4 +1,4 @@
-"""The door of the checker: diagnostics, broken input, failing restrictions, and fixes."""
+"""The entry point of the checker: diagnostics, broken input, failing restrictions, and fixes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BY_LETTER = Settings(restrictions=LETTER)
 
 
 def test_a_check_leaves_next_to_nothing_to_be_searched_for() -> None:
-    """A search of a script's facts takes longer than half its check, so they go at once."""
+    """Collecting a script's facts takes longer than half its check, so they are freed at once."""
     text = script(300)
     parts = sum(1 for _ in ast.walk(ast.parse(text)))
     assert asking  # so that loading it leaves nothing behind

@@ -1,4 +1,4 @@
-"""Scripts that were distributed by hand, and rightly: a conversion leaves them as they are."""
+"""Scripts that were correctly distributed by hand: a conversion leaves them unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Data that programs share are divided as all of them want it, or by the training alone."""
+"""Data that programs share are divided as all of them need it, or at the training only."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_programs_that_agree_divide_a_shared_file() -> None:
 
 
 def test_a_program_that_another_one_disagrees_with_leaves_the_data_whole() -> None:
-    """The other evaluates what this one only trains on, so that it cannot be divided where it is made."""
+    """The other program evaluates on the data, so they cannot be divided at their creation."""
     files = program(data=DATA, one=TRAIN.format(epochs=1), other=TRAIN.format(epochs=2) + EVALUATED)
     conversion = converted(files, "one.py")
     assert conversion.status is Status.CONVERTED, conversion.reason

@@ -1,4 +1,4 @@
-"""Effects: how loud a finding is follows from what the conversion does because of it."""
+"""Effects: the severity of a finding follows from its effect on the conversion."""
 
 from __future__ import annotations
 
@@ -218,7 +218,7 @@ def test_a_script_that_is_converted_without_a_doubt_has_no_warning(folder) -> No
 @pytest.mark.slow
 @pytest.mark.parametrize("case", TRANSFORM_CASES[::6], ids=lambda case: case.name)
 def test_what_still_warns_after_a_conversion_is_told_in_its_report(case: Case) -> None:
-    """Nothing of that is new: a change that was withheld, or what was doubted, or that ranks may wait.
+    """No warning is new: each is a withheld change, a doubt, or a possible wait of ranks.
 
     Hazards of the original are listed.
     """

@@ -1,4 +1,4 @@
-"""A result reads as a person would have written it: no line too long, one guard for neighbours."""
+"""A result reads like hand-written code: no overlong lines, one guard for neighbours."""
 
 from __future__ import annotations
 
@@ -99,9 +99,9 @@ def _shows_its_quotes(text: str) -> bool:
 
 
 def test_what_was_formatted_stays_so() -> None:
-    """The pinning has the quotes of the specification where the file has no string of its own.
+    """The pinning has the quotes of the specification if the file has no string of its own.
 
-    What is left of a strategy (HV17) is code of the person's, in the parentheses that it had.
+    The remaining code of a strategy (HV17) is the user's own, with its parentheses.
     """
     said = [
         each for each in RESULTS if "\r" not in each[1] and _shows_its_quotes(each[1].removeprefix("\ufeff"))

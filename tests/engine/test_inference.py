@@ -1,4 +1,4 @@
-"""A file that loads a model and predicts trains nothing, even where the model's class could train."""
+"""A file that loads a model and predicts does not train, even if the model's class could."""
 
 from __future__ import annotations
 

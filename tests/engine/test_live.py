@@ -35,7 +35,7 @@ MUCH_ELSE = f"\n{'x' * 6_000!r}\n"
 
 
 def some(seed: int, number: int, names: Iterable[str] = TEXTS) -> list[str]:
-    """The names of some of the texts; one text more or less exchanges one of them at most."""
+    """The names of some texts; adding or removing a text changes at most one of them."""
     return sorted(names, key=lambda name: crc32(f"{seed} {name}".encode()))[:number]
 
 
@@ -49,7 +49,7 @@ def _said(each: Diagnostic) -> tuple[object, ...]:
 
 
 def assert_in_order(report: CheckReport, text: str, full: CheckReport, note: str) -> None:
-    """Every position is inside of the text, nothing is said twice that `check` says once."""
+    """Check that every position is in the text, and that nothing is repeated."""
     lines = Source(text).line_starts
     for each in report.diagnostics:
         for region in (each.region, *(related.region for related in each.related)):
@@ -72,8 +72,7 @@ class Tally:
         self.wrong: list[str] = []
 
     def follow(self, name: str, versions: int, every: int, below: str) -> None:
-        """Edit one text, that stands above another, at random; each `every` versions there is time for a
-        full check."""
+        """Edit one text, below another, at random; every `every` versions there is time for a full check."""
         live = Live()
         live.in_full(Source(TEXTS[name] + below), AT_ONCE)
         seed = crc32(name.encode())

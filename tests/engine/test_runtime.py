@@ -39,7 +39,7 @@ def found(path: str, text: str) -> str | None:
 
 
 def asked(requirement: str) -> str | None:
-    """The same of one requirement, without the place."""
+    """The problem of one requirement, without the place."""
     too_new = found("requirements.txt", requirement + "\n")
     return too_new.removeprefix("requirements.txt:1 asks for ") if too_new else too_new
 

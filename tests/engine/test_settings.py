@@ -85,7 +85,7 @@ def test_the_command_line_overrides() -> None:
     ],
 )
 def test_a_syntax_error_is_as_loud_as_the_settings_say(table: dict[str, object], severity: Severity) -> None:
-    """An error by default, whatever is selected."""
+    """An error by default, regardless of the selection."""
     assert read_settings(table, "x").severity_of("TS00", Verdict.VIOLATED) is severity
 
 

@@ -1,7 +1,7 @@
 """Shares of data of any length, counted: every rank takes equally many steps, and no element is taken twice.
 
-Converted scripts run here as each rank in turn, on stand-ins for TensorFlow and Horovod which train nothing.
-The real ones, on lengths that divide, are in `proof`.
+Converted scripts run here as each rank in turn, on stand-ins for TensorFlow and Horovod that do not train.
+Real runs, with divisible lengths, are in `proof`.
 """
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ def told(count: int) -> Callable[[Dataset], Dataset]:
 
 
 class Model:
-    """A model that notes the batches that it is called or fitted with."""
+    """A model that records the batches with which it is called or fitted."""
 
     def __init__(self, seen: list[list[int]]) -> None:
         self.seen = seen
@@ -176,7 +176,7 @@ class Model:
 
 
 def walked(text: str, length: int, rank: int, size: int, sent: list[Any]) -> list[list[int]]:
-    """The batches that a rank trains on; fills `sent` with the values that rank 0 sends."""
+    """The batches on which a rank trains; fills `sent` with the values that rank 0 sends."""
     seen: list[list[int]] = []
     horovod, tensorflow, turns = MagicMock(), MagicMock(), iter(sent)
 

@@ -1,4 +1,4 @@
-"""Strategies that a program of several files shares go from all of its files, or from none."""
+"""A strategy shared by a program's files is removed from all of them, or from none."""
 
 from __future__ import annotations
 

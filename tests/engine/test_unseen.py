@@ -1,4 +1,4 @@
-"""Sessions in which nothing is seen to train: only computing, or something that nobody sees."""
+"""Sessions without visible training: only computing, or training in unknown code."""
 
 from __future__ import annotations
 

@@ -346,7 +346,7 @@ _OPEN = "for Keras 2, as no version was found; for TensorFlow 2.16 or later set 
     ],
 )
 def test_an_open_version(text: str, written: str) -> None:
-    """Signs decide, and else it is Keras 2, which is told."""
+    """Signs decide; without any it is Keras 2, which is reported."""
     choices = settled(Choices(), None)
     assert choices.is_open
     result = convert(text, choices=choices)

@@ -25,7 +25,7 @@ ALL = sorted(path.parent.name for path in SCRIPTS.glob("*/before.py"))
 
 
 class Place(NamedTuple):
-    """A code, and the line and column where it is said, from 0, in code points."""
+    """A code with its line and column, from 0, in code points."""
 
     code: str
     line: int

@@ -1,4 +1,4 @@
-"""Text edits as an editor applies them: the protocol's positions, in every encoding, to the letter."""
+"""Text edits, applied exactly like an editor: with the protocol's positions, in every encoding."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def position(text: str, offset: int, encoding: str) -> types.Position:
 
 
 def offset(text: str, place: types.Position, encoding: str) -> int:
-    """The code point at a position, which has to be there and between two code points."""
+    """The code point at a position, which must exist, between two code points."""
     lines = lines_of(text)
     assert place.line < len(lines), f"there is no line {place.line}"
     line = lines[place.line]
@@ -52,7 +52,7 @@ def span(text: str, where: types.Range, encoding: str) -> tuple[int, int]:
 
 
 def applied(text: str, edits: Sequence[TextEdit], encoding: str) -> str:
-    """A text after edits, which may not overlap; those at one place come in their order."""
+    """A text after edits, which must not overlap; edits at one place keep their order."""
     made: list[str] = []
     at = 0
     ordered = sorted(

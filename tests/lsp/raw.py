@@ -1,4 +1,4 @@
-"""The server as a process: bytes in, bytes out, and how it ends."""
+"""The server as a process: bytes in, bytes out, and its end."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def initialize(capabilities: Json | None = None, **params: object) -> Json:
 
 
 def encoded(message: Json) -> bytes:
-    """A message as it goes over the line."""
+    """A message in its transmitted form."""
     body = json.dumps({"jsonrpc": "2.0", **message}).encode()
     return b"Content-Length: %d\r\n\r\n%b" % (len(body), body)
 
@@ -50,7 +50,7 @@ class Talk(NamedTuple):
     status: int
 
     def answer(self, identity: Any) -> Json:
-        """The one answer to a request."""
+        """The only answer to a request."""
         (found,) = (each for each in self.messages if each.get("id") == identity and "method" not in each)
         return found
 

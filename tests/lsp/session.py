@@ -1,6 +1,6 @@
-"""An editor for tests: it starts the real server, keeps documents, applies edits and notes what it hears.
+"""An editor for tests: it starts the real server, keeps documents, applies edits and records messages.
 
-Nothing here sleeps.  Whoever needs something waits until a message has brought it about.
+Nothing here sleeps: tests wait for the message that changes the state.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ EDITOR: Json = {
 
 
 def converter() -> Converter:
-    """lsprotocol's reader, made to read selectors of notebooks by cells only, and actions with commands."""
+    """lsprotocol's converter, extended by notebook selectors with cells only, and actions with commands."""
     made: Converter = default_converter()  # type: ignore[no-untyped-call]
     made.register_structure_hook(
         types.NotebookDocumentFilterWithCells,
@@ -89,7 +89,7 @@ def converter() -> Converter:
 
 
 def able(changes: Mapping[str, object], base: Json = EDITOR) -> Json:
-    """Capabilities with other values at dotted paths; None takes one away."""
+    """Capabilities with other values at dotted paths; None removes one."""
     made = deepcopy(base)
     for path, value in changes.items():
         *parents, name = path.split(".")
@@ -124,11 +124,11 @@ class Document:
 
     @property
     def identifier(self) -> types.TextDocumentIdentifier:
-        """The document as requests name it."""
+        """The document's identifier in requests."""
         return types.TextDocumentIdentifier(self.uri)
 
     def line(self, beginning: str) -> int:
-        """The line, from 0, of the first statement that begins so."""
+        """The line, from 0, of the first statement that begins with a text."""
         lines = self.text.replace("\r\n", "\n").split("\n")
         return next(number for number, line in enumerate(lines) if line.lstrip().startswith(beginning))
 
@@ -152,19 +152,19 @@ class Session:
     edits: list[types.WorkspaceEdit] = field(default_factory=list)
     configured: int = 0
     refuses: str = ""
-    """Why the editor applies no edit; it does where this is empty."""
+    """The reason why the editor applies no edits; empty if it applies them."""
     _heard: asyncio.Event = field(default_factory=asyncio.Event)
     _numbers: Iterable[int] = field(default_factory=lambda: count(1))
 
     # Received messages
 
     def hear(self) -> None:
-        """Let everybody who waits look again."""
+        """Let all waiting tests check again."""
         self._heard.set()
         self._heard = asyncio.Event()
 
     async def until(self, what: str, holds: Callable[[], T]) -> T:
-        """Wait until something holds; returns it."""
+        """Wait until something holds; return it."""
         loop = asyncio.get_running_loop()
         end = loop.time() + PATIENCE
         while not (value := holds()):
@@ -254,7 +254,7 @@ class Session:
     # Documents
 
     def open(self, text: str, uri: str = "", language: str = "python") -> Document:
-        """Open a document; one without a name is new and nowhere."""
+        """Open a document; one without a name is new and unsaved."""
         document = Document(uri or f"untitled:script-{next(iter(self._numbers))}", text)
         self.documents[document.uri] = document
         item = types.TextDocumentItem(document.uri, language, document.version, text)
@@ -262,11 +262,11 @@ class Session:
         return document
 
     def write(self, document: Document, text: str) -> None:
-        """Put another text in place of a document's, as a whole."""
+        """Replace the whole text of a document."""
         self._changed(document, text, types.TextDocumentContentChangeWholeDocument(text))
 
     def edit(self, document: Document, old: str, new: str) -> None:
-        """Put another text in place of the only one that reads so."""
+        """Replace the only occurrence of a text."""
         assert document.text.count(old) == 1, f"{old!r} is there {document.text.count(old)} times"
         start = document.text.index(old)
         first = position(document.text, start, self.encoding)
@@ -303,7 +303,7 @@ class Session:
     async def shown(
         self, document: Document, holds: Callable[[list[types.Diagnostic]], object]
     ) -> list[types.Diagnostic]:
-        """The diagnostics of the present version, once the condition holds for them."""
+        """The diagnostics of the current version, once a condition holds for them."""
 
         def right() -> bool:
             is_fresh = document.shown_version == document.version
@@ -354,7 +354,7 @@ class Session:
         return answer
 
     async def result(self, action: types.CodeAction, document: Document) -> str:
-        """The text of a document after an action; nothing is changed."""
+        """The text of a document after an action, without changing it."""
         resolved = await self.resolve(action) if action.edit is None else action
         assert resolved.edit is not None
         return self.texts_after(resolved.edit).get(document.uri, document.text)
@@ -387,9 +387,9 @@ class Session:
         return found.contents.value if found is not None else ""
 
     def texts_after(self, edit: types.WorkspaceEdit) -> dict[str, str]:
-        """The texts that an edit makes, by document; its versions and annotations have to be in order.
+        """The texts after an edit, by document; its versions and annotations must be valid.
 
-        A document that is not open has no version, and is opened from its file, whose line ends it keeps.
+        A document that is not open has no version, and is opened from its file with its line endings.
         """
         made: dict[str, str] = {}
         for change in edit.document_changes or ():
@@ -407,7 +407,7 @@ class Session:
         return made
 
     def _document(self, uri: str) -> Document:
-        """A document that is open, or as an editor would open it: without a byte order mark."""
+        """An open document, or as an editor would open it: without a byte order mark."""
         if uri in self.documents:
             return self.documents[uri]
         return Document(uri, Path(path_of(uri)).read_bytes().decode("utf-8-sig"))
@@ -418,7 +418,7 @@ class Session:
         return text.replace("\r\n", "\n").replace("\n", "\r\n") if is_dos else text
 
     def apply(self, edit: types.WorkspaceEdit) -> None:
-        """Apply an edit, and tell the server of it as of any other."""
+        """Apply an edit, and notify the server as usual."""
         for uri, text in self.texts_after(edit).items():
             self.write(self.documents.get(uri) or self.open(self._document(uri).text, uri), text)
 
@@ -428,7 +428,7 @@ class Session:
         return document.text[start:end]
 
     def configure(self, section: object, uri: str = "") -> None:
-        """Set the section of the editor's settings, of a folder or of all, and tell of it."""
+        """Set the section of the editor's settings, for a folder or for all, and notify the server."""
         self.client.set_configuration(section, section="trainshift", scope_uri=uri or None)
         self.client.workspace_did_change_configuration(types.DidChangeConfigurationParams(None))
 

@@ -1,4 +1,4 @@
-"""A client of raw bytes, which can be as rude as it likes, and keeps its text as UTF-16 units.
+"""A client of raw bytes, which may violate the protocol, and keeps its text as UTF-16 units.
 
 Every unit is one character of a Python string, halves of surrogate pairs too, as in a JavaScript editor.
 """
@@ -37,7 +37,7 @@ def units_of(text: str) -> str:
 
 
 def text_of(units: str) -> str:
-    """The text of some units, halves that belong together as one."""
+    """The text of some units, with matching surrogate halves joined."""
     return units.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
 
 
@@ -53,12 +53,12 @@ class Buffer:
         return [0, *(match.end() for match in _BREAK.finditer(self.units))]
 
     def place(self, at: int, starts: list[int]) -> Json:
-        """The position of a unit; none is between the two of a line break."""
+        """The position of a unit; there is none inside a line break."""
         line = bisect_right(starts, at) - 1
         return {"line": line, "character": at - starts[line]}
 
     def settle(self, at: int) -> int:
-        """The unit itself, or the line break that it is in the middle of."""
+        """The unit itself, or the start of the line break around it."""
         return at - 1 if self.units[at - 1 : at + 1] == "\r\n" else at
 
     def change(self, start: int, end: int, new: str) -> Json:
@@ -70,7 +70,7 @@ class Buffer:
         return {"range": where, "text": new}
 
     def replace(self, new: str) -> Json:
-        """Put another text into the place of all of it."""
+        """Replace the whole text."""
         self.units = new
         return {"text": new}
 
@@ -105,7 +105,7 @@ class SoakClient:
     # Sent messages
 
     def send_bytes(self, data: bytes) -> None:
-        """Send anything at all."""
+        """Send arbitrary bytes."""
         assert self.process.stdin is not None
         self.process.stdin.write(data)
         self.process.stdin.flush()
@@ -120,19 +120,19 @@ class SoakClient:
         self.send({"jsonrpc": "2.0", "method": method, "params": params})
 
     def ask(self, method: str, params: Any = None) -> int:
-        """Send a request; its number."""
+        """Send a request; return its number."""
         number = len(self.asked) + 1
         self.asked.append(number)
         self.send({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
         return number
 
     def answer(self, number: Any) -> Json:
-        """The answer to a request, when it has come."""
+        """The answer to a request, once it has arrived."""
         self.wait(lambda: number in self.answers, f"request {number} is not answered")
         return self.answers[number][0]
 
     def request(self, method: str, params: Any = None) -> Any:
-        """The result of a request, which has to have one."""
+        """The result of a request, which must have one."""
         answer = self.answer(self.ask(method, params))
         assert "error" not in answer, f"{method}: {answer}"
         return answer["result"]
@@ -177,7 +177,7 @@ class SoakClient:
     # Received messages
 
     def wait(self, holds: Callable[[], bool], note: str) -> None:
-        """Wait until something holds, which only a message can bring about."""
+        """Wait until something holds, which only a message can cause."""
         with self._news:
             came = self._news.wait_for(lambda: holds() or self.has_ended, PATIENCE)
             if holds():
@@ -236,7 +236,7 @@ class SoakClient:
         return self.process.poll() is None
 
     def close(self) -> None:
-        """End the session as it should."""
+        """End the session properly."""
         self.request("shutdown")
         self.notify("exit")
         assert self.process.wait(PATIENCE) == 0, self.said()
@@ -261,7 +261,7 @@ def _polite(request: Json) -> Json:
 
 
 def refuse(request: Json) -> Json:
-    """Every request of the server is an error."""
+    """Answer every request of the server with an error."""
     return {"error": {"code": -32603, "message": f"no {request['method']} here"}}
 
 
@@ -272,7 +272,7 @@ def with_code(code: str) -> list[str]:
 
 @contextmanager
 def running(*args: Any, **options: Any) -> Iterator[SoakClient]:
-    """A client that is gone afterwards."""
+    """A running client, ended after the block."""
     client = SoakClient(*args, **options)
     try:
         yield client

@@ -79,7 +79,7 @@ class Vandal:
         return [buffer.change(start, end, units_of(self.random.choice(_PASTED)))]
 
     def _back_and_forth(self, buffer: Buffer) -> list[Json]:
-        """An undo storm: something is changed and taken back, many times."""
+        """An undo storm: a change is made and undone, many times."""
         changes = []
         for _ in range(self.random.randint(1, 5)):
             before = buffer.units
@@ -93,12 +93,12 @@ class Vandal:
         return changes
 
     def _half(self, buffer: Buffer) -> list[Json]:
-        """A half of a surrogate pair at the wrong, or the right, place."""
+        """Insert a half of a surrogate pair at a wrong, or the right, place."""
         at = self._at(buffer)
         return [buffer.change(at, at, self.random.choice(("\ud83d", "\ude82")))]
 
     def _split(self, buffer: Buffer) -> list[Json]:
-        """A surrogate pair is cut in two, and perhaps put together again."""
+        """Split a surrogate pair, and perhaps join it again."""
         high = buffer.units.find("\ud83d", self._at(buffer))
         if high < 0:
             return self._type(buffer)
@@ -108,7 +108,7 @@ class Vandal:
         return changes
 
     def _several(self, buffer: Buffer) -> list[Json]:
-        """Several changes in one notification, as of several cursors."""
+        """Make several changes in one notification, like several cursors."""
         return [change for _ in range(self.random.randint(2, 8)) for change in self._type(buffer)]
 
     def _swap_line_ends(self, buffer: Buffer) -> list[Json]:

@@ -1,4 +1,4 @@
-"""Code actions: what a menu holds, and what its lines make of a script."""
+"""Code actions: the contents of menus, and the effects of their lines."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ REQUEST_FAILED = -32803
 
 
 def titled(menu: list[types.CodeAction], beginning: str, kind: str = "") -> types.CodeAction:
-    """The only action whose title begins so, of a kind."""
+    """The only action of a kind whose title begins with a text."""
     (found,) = (each for each in menu if each.title.startswith(beginning) and kind in ("", each.kind))
     return found
 
@@ -131,7 +131,7 @@ async def _assert_same_statements(puller: Session, document: Document, path: Pat
 
 
 async def _assert_same_edit_alone(puller: Session, document: Document, path: Path) -> None:
-    """The command tells what it would do, and does nothing."""
+    """Check that the command returns its edit, and applies nothing."""
     puller.messages.clear()
     puller.edits.clear()
     answer = await puller.run("trainshift.makeDistributed", {"uri": document.uri, "apply": False})

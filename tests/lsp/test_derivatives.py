@@ -60,7 +60,7 @@ def reason(text: str, function: str, mode: Mode = "reverse") -> str:
 
 
 def at(document: Document, words: str, session: Session, length: int = 0) -> types.Range:
-    """The range of so many code points that begins with the first place of some words."""
+    """The range of a number of code points from the first occurrence of a text."""
     start = document.text.index(words)
     first = position(document.text, start, session.encoding)
     return types.Range(first, position(document.text, start + length, session.encoding))
@@ -69,13 +69,13 @@ def at(document: Document, words: str, session: Session, length: int = 0) -> typ
 async def menu(
     session: Session, document: Document, words: str, length: int = 0
 ) -> dict[str, types.CodeAction]:
-    """The actions of derivatives at some words, by title."""
+    """The derivative actions at a text, by title."""
     found = await session.menu(document, at(document, words, session, length))
     return {each.title: each for each in found if each.kind in (FORWARD, REVERSE)}
 
 
 async def knowing_menu(session: Session, document: Document, words: str) -> dict[str, types.CodeAction]:
-    """The menu once it knows why reverse mode is not to be had: on a busy machine the first does not wait."""
+    """The menu once the refusal of reverse mode is known: on a busy machine the first menu does not wait."""
     while (actions := await menu(session, document, words))[BY_REVERSE].disabled is None:
         pass
     return actions
@@ -144,7 +144,7 @@ async def test_what_is_refused_is_disabled_with_the_first_reason(puller: Session
 
 
 async def test_an_editor_that_can_do_little_gets_edits_at_once_and_nothing_that_is_refused() -> None:
-    """With a byte order mark, Windows' line ends, what takes two units of UTF-16, and bytes as positions."""
+    """With a byte order mark, Windows line endings, characters of two UTF-16 units, and byte positions."""
     text = ("# \N{PARTY POPPER}\n" + BOTH).replace("stiff", "\N{PARTY POPPER}").replace("\n", "\r\n")
     action = "textDocument.codeAction"
     lacks = {f"{action}.disabledSupport": None, f"{action}.resolveSupport": None}

@@ -50,7 +50,7 @@ def paper(text: str, version: int) -> Paper:
 
 
 def version_of(state: State) -> int:
-    """The version that a state is of."""
+    """The version of a state."""
     return state.paper.parts[0].version or 0
 
 
@@ -75,7 +75,7 @@ class Office:
         return program
 
     def wait(self, holds: Callable[[], bool], note: str) -> None:
-        """Wait until something holds, which only news can bring about."""
+        """Wait until something holds, which only a message can cause."""
         with self.heard:
             assert self.heard.wait_for(holds, PATIENCE), note
 
@@ -87,7 +87,7 @@ def is_settled(program: OpenProgram) -> bool:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_stress(seed: int, quick: bool) -> None:
-    """Calls from one thread in any order, as from the event loop, end in the report of `check`."""
+    """Calls from one thread in any order, like from the event loop, end with the report of `check`."""
     random = Random(seed)
     office = Office()
     desk = office.desk
@@ -186,7 +186,7 @@ def test_many_threads_may_ask() -> None:
 
 
 class Slow(Live):
-    """A script of which a full check takes as long as somebody wants."""
+    """A script whose full check takes arbitrarily long."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -210,7 +210,7 @@ class Slow(Live):
 
 
 def test_rules_that_change_at_the_end_of_a_check_are_not_lost() -> None:
-    """The check that was under way does not count, even where it cannot be given up any more."""
+    """The running check does not count, even if it can no longer be aborted."""
     office = Office()
     live = Slow()
     text = "import tensorflow as tf\nadam = tf.keras.optimizers.Adam\nopt = adam(0.1)\n"
@@ -314,7 +314,7 @@ def test_a_closed_program_is_nobodys_business() -> None:
 
 
 def test_what_is_asked_of_an_outline_later_is_not_given_up() -> None:
-    """Only the desk's own steps are, and not what an answer on another thread is made of."""
+    """Only the desk's own steps are aborted, not an answer computed on another thread."""
     is_urgent = False
 
     def pause() -> None:

@@ -76,7 +76,7 @@ async def test_hovers_and_menus_are_for_what_is_there(session: Session) -> None:
 
 
 async def test_edits_of_any_kind_leave_the_same_text(session: Session) -> None:
-    """The text in the server is only seen through what it finds in it."""
+    """The server's text is only visible through its findings."""
     document = session.open(STRANGE)
     assert await names(session, document) == LINES
     session.edit(document, "🎉 é", "é🎉\x0c")

@@ -1,4 +1,4 @@
-"""For which Keras a script is written, and why: told in hovers, outlines and findings."""
+"""The Keras for which a script is written, with the reason: in hovers, outlines and findings."""
 
 from __future__ import annotations
 

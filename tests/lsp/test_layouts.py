@@ -1,4 +1,4 @@
-"""Layouts: a program as it lies in a repository is found whichever way it is asked for, and answered alike.
+"""Layouts: a program in a repository is found, with the same result, by every kind of request.
 
 Each layout is converted by the command line from the project's root, from the folder of its start file and
 from elsewhere, and by editors that have the root, that folder or no folder open.
@@ -45,7 +45,7 @@ def test_it():
 
 
 def main(imported: str, called: str = "train_step", before: str = "") -> str:
-    """A start file whose step comes by an import."""
+    """A start file with an imported step."""
     return f"""\
 {before}import tensorflow as tf
 {imported}
@@ -177,7 +177,7 @@ def laid_out(layout: Layout, root: Path) -> Path:
 
 
 async def texts_by_editor(session: Session, root: Path, start: str) -> dict[str, str]:
-    """The texts that one action makes, by the names of the files that they are of."""
+    """The texts after one action, by file name."""
     texts = await made(session, await whole(session, opened(session, root / start)))
     session.clear()
     return {uri.removeprefix(f"{root.as_uri()}/"): text for uri, text in texts.items()}

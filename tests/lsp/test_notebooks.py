@@ -1,4 +1,4 @@
-"""Notebooks: their cells are one program, and nothing that is no Python is in its way."""
+"""Notebooks: their cells are one program, and cells that are not Python do no harm."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ class Notebook:
         self.change(types.NotebookDocumentCellChanges(text_content=[content]))
 
     def edit(self, number: int, where: types.Range, new: str, text: str) -> None:
-        """Put something in place of a range of a cell, which makes it that text."""
+        """Replace a range of a cell."""
         document = self.documents[number]
         document.text, document.version = text, document.version + 1
         identifier = types.VersionedTextDocumentIdentifier(document.version, document.uri)
@@ -123,7 +123,7 @@ class Notebook:
         return document
 
     def delete(self, at: int) -> Document:
-        """One cell less."""
+        """Remove a cell."""
         document = self.documents.pop(at)
         array = types.NotebookCellArrayChange(at, 1)
         structure = types.NotebookDocumentCellChangeStructure(array, did_close=[document.identifier])
@@ -131,7 +131,7 @@ class Notebook:
         return document
 
     def swap(self, at: int) -> None:
-        """Let a cell and the one after it change places."""
+        """Swap a cell with the next one."""
         self.documents[at : at + 2] = reversed(self.documents[at : at + 2])
         array = types.NotebookCellArrayChange(
             at, 2, [self._cell(each) for each in self.documents[at : at + 2]]
@@ -309,7 +309,7 @@ async def test_an_action_for_another_version_of_a_cell_is_refused(puller: Sessio
 
 
 async def test_an_action_is_refused_when_another_cell_has_changed(puller: Session) -> None:
-    """Its offsets are those of the whole program."""
+    """Its offsets refer to the whole program."""
     notebook = Notebook(puller, CELLS)
     menu = await puller.actions(notebook.documents[2], 1)
     notebook.write(0, "import tensorflow as tf\n" + "x = 1\n" * 50)
@@ -496,7 +496,7 @@ async def test_a_refusal_names_the_line_of_the_cell(puller: Session) -> None:
 
 
 async def test_a_static_function_in_a_cell_is_expanded(puller: Session) -> None:
-    """The small functions stand above it, and the magic stays."""
+    """The helper functions are above it, and the magic stays."""
     loop = "    while x.sum() > 1:\n        x = x / 2\n    return x"
     cells = [
         ("python", "%matplotlib inline\nimport paddle"),

@@ -150,7 +150,7 @@ def test_standard_input_that_ends_within_a_message_ends_the_process() -> None:
 
 @pytest.mark.slow
 def test_the_server_ends_with_its_client() -> None:
-    """A client that is killed may leave the pipes open to others."""
+    """A client that is killed may leave the pipes open to other processes."""
     client = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     server = subprocess.Popen(
         SERVER, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL

@@ -77,7 +77,7 @@ def run(epochs):
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A project that holds the program of three files."""
+    """A project with the program of three files."""
     (tmp_path / ".git").mkdir()
     return shutil.copytree(THREE_FILES, tmp_path / "project")
 
@@ -109,7 +109,7 @@ def changed(conversion: Conversion) -> dict[str, str]:
 
 
 async def whole(session: Session, document: Document) -> types.CodeAction:
-    """The only action on all of a program, once that is known as it is now."""
+    """The only action on the whole program, once its current state is known."""
     await session.outline(document.uri)
     (action,) = await session.actions(document, 0, only=[FILE])
     return action
@@ -123,7 +123,7 @@ async def made(session: Session, action: types.CodeAction) -> dict[str, str]:
 
 
 async def refused(session: Session, action: types.CodeAction) -> str:
-    """The reason why an action is out of date."""
+    """The reason why an action is outdated."""
     with pytest.raises(JsonRpcException) as error:
         await session.resolve(action)
     assert error.value.code == CONTENT_MODIFIED
@@ -131,14 +131,14 @@ async def refused(session: Session, action: types.CodeAction) -> str:
 
 
 def hints(found: list[types.Diagnostic]) -> list[tuple[str, int]]:
-    """The rules that would change a document, and where."""
+    """The rules that would change a document, with the places."""
     return sorted(
         (str(each.code), each.range.start.line) for each in found if str(each.code).startswith("HV")
     )
 
 
 def told(conversion: Conversion, path: Path, start: Path) -> list[tuple[str, int]]:
-    """The same as a conversion tells it."""
+    """The same text in the format of a conversion."""
     name = "" if path == start else path.as_posix()
     return sorted((each.rule, each.line - 1) for each in conversion.applied if each.path == name)
 
@@ -192,7 +192,7 @@ async def test_a_statement_is_its_part_of_the_program(puller: Session, folder: P
 
 
 async def test_the_statements_one_after_another_make_the_whole(puller: Session, folder: Path) -> None:
-    """From file to file, in an editor that applies each edit to all files."""
+    """File by file, in an editor that applies each edit to all files."""
     start = folder / "train.py"
     wanted = changed(converted(start))
     documents = {name: opened(puller, folder / name) for name in ("steps.py", "train.py", "model.py")}
@@ -271,7 +271,7 @@ async def test_a_refusal_tells_the_file_that_it_is_for(puller: Session, folder: 
 
 
 def bare(texts: dict[str, str]) -> dict[str, str]:
-    """Texts without a byte order mark: that of a document is what the client sent, here all of its file."""
+    """Texts without a byte order mark: the client sends a document's text, here the whole file."""
     return {uri: text.removeprefix(BOM) for uri, text in texts.items()}
 
 
@@ -280,7 +280,7 @@ def bare(texts: dict[str, str]) -> dict[str, str]:
 async def test_every_file_of_a_program_is_converted_as_convert_does(
     puller: Session, tmp_path: Path, program: ProgramFolder
 ) -> None:
-    """The whole program from each of its files, by one of its starts, and a statement of each file."""
+    """The whole program from each of its files, with one of its start files, and a statement of each file."""
     (tmp_path / "trainshift.toml").touch()
     for name, content in program.before.items():
         path = tmp_path / name
@@ -387,7 +387,7 @@ async def test_a_file_that_is_renamed_is_followed(editor: Session, folder: Path)
 async def test_an_import_that_is_added_makes_a_module_part_of_the_program(
     editor: Session, folder: Path
 ) -> None:
-    """The module is open, and nothing in it changes but what it belongs to."""
+    """The module is open, and only its program changes."""
     extra = folder / "extra.py"
     extra.write_text("import tensorflow as tf\n\n\ndef tell(loss):\n    print(loss)\n", encoding="utf-8")
     module, train = opened(editor, extra), opened(editor, folder / "train.py")
@@ -416,7 +416,7 @@ async def test_saving_and_closing_what_reads_the_same_changes_nothing(puller: Se
 
 
 async def test_what_another_program_wants_differently_is_refused(puller: Session, folder: Path) -> None:
-    """The optimizer is the tape's in one program, and a fit's in the other, as long as both are there."""
+    """The optimizer belongs to a tape in one program and to a fit in the other, as long as both exist."""
     fits, trains = folder / "fits.py", folder / "train.py"
     fits.write_text(FITS, encoding="utf-8")
     wanted = converted(fits)

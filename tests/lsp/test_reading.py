@@ -1,4 +1,4 @@
-"""Code lenses and hovers: what is said about a script without being in its way."""
+"""Code lenses and hovers: information about a script that does not get in the way."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests of our own: the outline of a program, and everything that has a code."""
+"""Requests beyond the protocol: the outline of a program, and everything with a code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Clients that send nonsense, fail, fall silent or go; and a restriction that fails."""
+"""Clients that send nonsense, fail, fall silent or disappear; and a restriction that fails."""
 
 from __future__ import annotations
 
@@ -246,7 +246,7 @@ def test_a_stopped_process_goes_on_where_it_was() -> None:
 
 
 def _flood(client: SoakClient, edits: int) -> str:
-    """More diagnostics than fit into a pipe; the text that they are of."""
+    """More diagnostics than fit into a pipe, and their text."""
     line = "adam{} = tf.keras.optimizers.Adam\n"
     text = "import tensorflow as tf\n" + "".join(line.format(number) for number in range(100))
     client.open("file:///nowhere/one.py", text)

@@ -1,4 +1,4 @@
-"""Settings: of the editor, of its folders, and of the project, which decides over them."""
+"""Settings: of the editor, of its folders, and of the project, which take precedence."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ KERAS_2 = 'keras = "2"\n'  # Whatever the project requires.
 
 
 async def shown(session: Session, document: Document, *codes: str, **loud: types.DiagnosticSeverity) -> None:
-    """Wait until exactly these codes are shown, some of them so loud."""
+    """Wait until exactly these codes are shown, some with these severities."""
 
     def fits(found: list[types.Diagnostic]) -> bool:
         known = {str(each.code): each.severity for each in found}
@@ -264,7 +264,7 @@ async def test_patterns_of_the_editor_are_those_of_its_folder(tmp_path: Path) ->
 
 
 async def test_codes_link_to_the_site_that_a_setting_names(tmp_path: Path) -> None:
-    """Findings and hints link to the site; without the setting, to the pages that come with the server."""
+    """Findings and hints link to the site; without the setting, to the bundled pages."""
     folder = project(tmp_path / "here")
     site = "https://docs.example.org/ts"
     async with serve(folders=[folder]) as session:
@@ -287,7 +287,7 @@ async def test_codes_link_to_the_site_that_a_setting_names(tmp_path: Path) -> No
 
 
 async def test_syntax_errors_are_shown_unless_another_tool_shows_them(tmp_path: Path) -> None:
-    """A severity of their own decides over that, and what is broken is not converted either way."""
+    """A severity of their own overrides that, and broken code is never converted."""
     folder = project(tmp_path / "here")
     async with serve(folders=[folder]) as session:
         document = script(session, folder, "import tensorflow as tf\nprint((\n")
@@ -394,9 +394,7 @@ async def test_what_the_project_asks_for_is_told_at_the_import(tmp_path: Path) -
 
 
 async def test_a_script_is_converted_as_was_chosen(tmp_path: Path) -> None:
-    """The editor's settings, and those of the project, which decide, have the effect of the command's
-    options.
-    """
+    """The editor's settings, and the overriding ones of the project, work like the command's options."""
     folder = project(tmp_path / "here", "warmup-epochs = 0")
     only = ["source.makeDistributed.trainshift"]
     async with serve(folders=[folder]) as session:

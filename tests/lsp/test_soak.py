@@ -1,5 +1,5 @@
 """Soak: after thousands of random edits the server has the client's text, and the diagnostics of a new
-one.
+server.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ PROBE = "#TF03"
 
 @pytest.mark.parametrize("seed", range(4))
 def test_a_part_keeps_the_text_of_the_client(seed: int, quick: bool) -> None:
-    """Without a process: every change leads to the client's own units."""
+    """Without a process: every change results in the client's own units."""
     vandal = Vandal(seed)
     base = units_of(STRANGE * 20)
     buffer = Buffer(base)
@@ -63,7 +63,7 @@ def _change(event: Json) -> Change:
 
 
 class Soak:
-    """A client that edits several documents at random, and is rude now and then."""
+    """A client that edits several documents at random, and sometimes violates the protocol."""
 
     def __init__(self, client: SoakClient, seed: int, texts: dict[str, str]) -> None:
         self.client = client
@@ -149,7 +149,7 @@ class Soak:
             client.notify("workspace/didChangeConfiguration", {"settings": self.random.choice((None, 3, {}))})
 
     def ask(self, uri: str) -> None:
-        """Ask something about a document, and perhaps do not want to know any more."""
+        """Send a request about a document, and perhaps cancel it."""
         places = [
             {
                 "line": self.random.choice((0, 5, 50, 2**31 - 1)),
@@ -178,7 +178,7 @@ class Soak:
             self.client.notify("$/cancelRequest", {"id": number})
 
     def finish(self) -> None:
-        """Compare with the truth: `check`, a fresh server, and places all over the text."""
+        """Compare with the expected results: `check`, a fresh server, and places all over the text."""
         client, note = self.client, f"seed {self.seed}, {self.edits} edits"
         self.compare(note)
         for uri in self.buffers:
@@ -193,7 +193,7 @@ class Soak:
         assert client.is_alive(), note
 
     def mend(self, uri: str, buffer: Buffer) -> None:
-        """Make a text Python again, and write something that is found at both ends and in the middle."""
+        """Make a text valid Python again, with findings at both ends and in the middle."""
         changes = [buffer.replace(self.bases[uri])]
         ends = [match.end() for match in re.finditer(r"\n(?=\n\n\w)", buffer.units)]
         for at in (len(buffer.units), *ends[-1:], *ends[:1]):
@@ -284,7 +284,7 @@ _NO_MESSAGES: tuple[Any, ...] = (
 
 
 def _malformed_changes(uri: str, version: int) -> list[Any]:
-    """Parameters of a change that say nothing, though they may look like it."""
+    """Parameters of a change that are malformed, but look plausible."""
     document = {"uri": uri, "version": version}
     bad: list[Any] = [
         {"range": {"start": {"line": -1, "character": 0}, "end": {"line": 0, "character": 0}}, "text": "x"},
@@ -385,7 +385,7 @@ VARIANTS = {
 
 @pytest.mark.parametrize("seed", range(3))
 def test_soak_of_files_that_import_each_other(seed: int, tmp_path: Path, quick: bool) -> None:
-    """Opened, changed, closed, written, deleted in any order: what is said is what would be said anew."""
+    """Opened, changed, closed, written, deleted in any order: the diagnostics equal those of a new server."""
     random = Random(seed)
     (tmp_path / "pyproject.toml").write_text("[tool.trainshift]\n")
     files = {name: tmp_path / name for name in VARIANTS}
@@ -449,7 +449,7 @@ def _resident(client: SoakClient) -> int:
 
 @pytest.mark.slow
 def test_memory_stays_flat() -> None:
-    """Typing in a long script for hours needs no more memory than doing so for minutes."""
+    """Typing in a long script for hours needs no more memory than typing for minutes."""
     uri = "file:///nowhere/long.py"
     text = script(1000)
     with running() as client:

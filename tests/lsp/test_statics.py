@@ -72,7 +72,7 @@ def expanded(text: str, function: str = "", line: int | None = None) -> str:
 
 
 def at(document: Document, words: str, session: Session) -> types.Range:
-    """The place where some words begin."""
+    """The position of the first occurrence of a text."""
     place = position(document.text, document.text.index(words), session.encoding)
     return types.Range(place, place)
 
@@ -80,13 +80,13 @@ def at(document: Document, words: str, session: Session) -> types.Range:
 async def menu(
     session: Session, document: Document, words: str, only: tuple[str, ...] | None = None
 ) -> dict[str, types.CodeAction]:
-    """The actions of static functions at some words, by title."""
+    """The static function actions at a text, by title."""
     found = await session.menu(document, at(document, words, session), only=only)
     return {each.title: each for each in found if each.kind in (EXPAND, EXPAND_FILE, MAKE)}
 
 
 async def hover(session: Session, document: Document, words: str) -> str:
-    """The hover for the word at which some words begin."""
+    """The hover for the word at the beginning of a text."""
     return await session.hover(document, document.text.index(words))
 
 

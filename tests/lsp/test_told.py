@@ -1,4 +1,4 @@
-"""The answers of the server beyond the protocol are as their types say."""
+"""The server's answers beyond the protocol match their types."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ MODULES = (dict, list, str, int, bool, NoneType)
 
 
 def faults(answer: Any, hint: Any, where: str = "answer") -> list[str]:
-    """The places at which an answer is not of a type."""
+    """The places at which an answer does not match a type."""
     if get_origin(hint) is list:
         (inside,) = get_args(hint)
         if not isinstance(answer, list):

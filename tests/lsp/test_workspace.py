@@ -1,4 +1,4 @@
-"""The workspace: files that import each other, files that nobody has open, and reports on all of them."""
+"""The workspace: files that import each other, files that are not open, and reports on all of them."""
 
 from __future__ import annotations
 
@@ -315,7 +315,7 @@ async def test_a_scan_can_be_cancelled(tmp_path: Path) -> None:
 
 
 async def test_a_request_is_cancelled(puller: Session) -> None:
-    """One that waits for a long check is answered at once when it is cancelled, and only then."""
+    """A request that waits for a long check is answered at once when it is cancelled, and only then."""
     long = puller.open(ALIAS + "".join(f"print(tf.constant({number}))\n" for number in range(4000)))
     params = types.DocumentDiagnosticParams(long.identifier)
     sent = puller.client.protocol.send_request_async(  # type: ignore[no-untyped-call]

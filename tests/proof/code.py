@@ -23,7 +23,7 @@ class Code:
 
 
 def code_of(script: Path | str | Code) -> Code:
-    """The code of a script, given by its path or its text; code is returned as it is."""
+    """The code of a script, given by its path or its text; code is returned unchanged."""
     if isinstance(script, Code):
         return script
     text = script.read_bytes() if isinstance(script, Path) else script.encode()

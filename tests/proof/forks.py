@@ -1,4 +1,4 @@
-"""Fork observed processes from zygotes, which have done the imports that would take each of them seconds."""
+"""Fork observed processes from zygotes, which have already done the slow imports."""
 
 from __future__ import annotations
 
@@ -29,9 +29,10 @@ _STARTING = Lock()
 
 
 def forked(launch: Launch, rank: int, python: str = sys.executable) -> Forked:
-    """Fork a process from the zygote of its rank and Python; where there are none yet, they are started.
+    """Fork a process from the zygote of its rank and Python; missing zygotes are started.
 
-    Each rank has one of its own, since forks of one have strings hashed, and so sets ordered, alike.
+    Each rank has its own zygote, because forks of one have the same string hashes, and so the same order of
+    sets.
     """
     flag = launch.environment.get(FLAG, "")
     with _STARTING:
@@ -45,7 +46,7 @@ def forked(launch: Launch, rank: int, python: str = sys.executable) -> Forked:
 
 
 class Zygote:
-    """One process that has all imported, as seen from outside; it ends with this one."""
+    """A process with all imports done, as seen from outside; it ends with this one."""
 
     def __init__(self, environment: Mapping[str, str], python: str = sys.executable) -> None:
         own = {name: value for name, value in environment.items() if not name.startswith("HOROVOD_")}
@@ -71,13 +72,13 @@ class Zygote:
         return self.process.poll() is None
 
     def wait_until_ready(self) -> None:
-        """Wait until it has imported all."""
+        """Wait until it has done all imports."""
         with self.lock:
             while not self.ready:
                 self._receive(IMPORT_LIMIT)
 
     def fork(self, launch: Launch) -> Forked:
-        """Have it fork a process."""
+        """Make it fork a process."""
         request = {
             "arguments": [*launch.arguments],
             "directory": str(launch.directory),
@@ -126,18 +127,18 @@ class Zygote:
         return answer
 
     def close(self) -> None:
-        """End it, and all that it has forked."""
+        """End it, and all of its forks."""
         self.channel.close()
         self.process.wait()
 
 
 class Forked:
-    """A process that a zygote has forked."""
+    """A process forked from a zygote."""
 
     def __init__(self, zygote: Zygote, pid: int) -> None:
         self.zygote = zygote
         self.pid = pid
 
     def poll(self) -> int | None:
-        """Its exit status, negative if a signal ended it; None while it runs."""
+        """The exit status, negative if a signal ended it; None while it runs."""
         return self.zygote.status(self.pid)

@@ -1,7 +1,7 @@
 """Run code under the observer: the original in one process, its conversion in two of Horovod.
 
-Each process has a directory of its own, with a working directory that holds its code, a home and a place
-for temporary files in it, so that what one process writes can be told from what the other one writes.
+Each process has a directory of its own, with a working directory for its code, a home and a place for
+temporary files, so that the outputs of different processes can be distinguished.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ ENVIRONMENT = {
 
 
 class Place(NamedTuple):
-    """A Python that code runs in, and its environment."""
+    """A Python for running code, and its environment."""
 
     python: str = sys.executable
     variables: Mapping[str, str] = {}
@@ -67,9 +67,9 @@ def run_original(
 ) -> Run:
     """Run a script (its path, or its text) or code as one process; Horovod, if it uses it, has size 1.
 
-    A `single` run is a Python of its own; any other is forked from one that has TensorFlow imported.
-    With `data` it has its own seeds, and its data are noted.  One that ended well is kept, and not run
-    again while nothing has changed, but at another `place` than here.
+    A `single` run is a new Python process; any other is forked from one that has imported TensorFlow. With
+    `data`, it keeps its own seeds, and its data are recorded.  A successful result is cached and not run
+    again while nothing has changed, except at another `place`.
     """
 
     code = code_of(script)
@@ -106,7 +106,7 @@ def run_converted(
 ) -> tuple[Run, ...]:
     """Run a script (its path, or its text) or code as Gloo processes of Horovod; one Run per rank.
 
-    `single`, `data` and `place` are what they are for `run_original`.
+    `single`, `data` and `place` are as for `run_original`.
     """
     with (
         rendezvous(ranks) as environments,

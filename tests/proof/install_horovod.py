@@ -1,10 +1,10 @@
-"""Installs Horovod into the environment of this Python, from source and against its TensorFlow.
+"""Install Horovod into the environment of this Python, from source and against its TensorFlow.
 
     python tests/proof/install_horovod.py VERSION
 
-For TensorFlow 2.19 and later the source is patched first, as `trainshift doctor` has it.  The wheel is kept
-in the user's cache, by all that it depends on: one for another TensorFlow would crash.  So pip's
-own cache, which knows nothing of that, is not used.
+For TensorFlow 2.19 and later the source is patched first, like by `trainshift doctor`.  The wheel is cached
+for the user, keyed by all of its dependencies: one for another TensorFlow would crash.  So pip's own cache,
+which ignores these, is not used.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ PIP = (sys.executable, "-m", "pip", "-q")
 
 
 def main(horovod: str) -> None:
-    """Install the wheel that is kept, if it works; else build one, install it and keep it."""
+    """Install the cached wheel, if it works; else build one, install it and cache it."""
     if works():
         return
     place = cache() / "-".join(("horovod", horovod, *tags()))
@@ -70,7 +70,7 @@ def main(horovod: str) -> None:
 
 
 def source(horovod: str, directory: Path) -> str:
-    """The source that pip builds: a version, or a folder with the patched source."""
+    """The source for pip to build: a version, or a folder with the patched source."""
     if tuple(map(int, version("tensorflow-cpu").split(".")[:2])) < FIRST_PATCHED:
         return f"horovod=={horovod}"
     fetch = [*PIP, "download", "--no-deps", "--no-build-isolation", "--no-binary", ":all:"]
@@ -93,7 +93,7 @@ def install(wheel: Path) -> None:
 
 
 def keep(wheel: Path, place: Path) -> None:
-    """Put a copy into the cache, whole or not at all; a place where nothing can be written keeps none."""
+    """Put a copy into the cache, completely or not at all; an unwritable cache is skipped."""
     try:
         place.mkdir(parents=True, exist_ok=True)
         part = place / f"{wheel.name}.{os.getpid()}.part"
@@ -110,7 +110,7 @@ def cache() -> Path:
 
 
 def tags() -> list[str]:
-    """The parts that a wheel of Horovod depends on: the versions of TensorFlow and Python, the machine, its C
+    """The dependencies of a Horovod wheel: the versions of TensorFlow and Python, the machine, its C
     library.
     """
     library = (os.confstr("CS_GNU_LIBC_VERSION") or "").replace(" ", "-")

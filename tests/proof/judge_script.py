@@ -1,4 +1,4 @@
-"""Judges one conversion by hand.
+"""Judge one conversion by hand.
 
     python tests/proof/judge_script.py BEFORE [AFTER] [-v] [-- ARGUMENT...]
     python tests/proof/judge_script.py FOLDER [-v] [-- (SCRIPT | -m MODULE) ARGUMENT...]
@@ -21,7 +21,7 @@ from trainshift.proving.observed.record import Run
 
 
 def main() -> int:
-    """Run, judge, print."""
+    """Run the code, judge it, and print the result."""
     own, arguments = sys.argv[1:], []
     if "--" in own:
         own, arguments = own[: own.index("--")], own[own.index("--") + 1 :]
@@ -65,7 +65,7 @@ def read(folder: Path) -> dict[str, bytes]:
 
 
 def converted_files(folder: Path, command: tuple[str, ...]) -> dict[str, bytes]:
-    """The new contents of the files that the conversion of the program changes which the command starts."""
+    """The new contents of the files that converting the command's program changes."""
     from fixtures import start_of
     from programs import changed, converted, encoded, texts
     from trainshift.engine.conversion import Status
@@ -78,7 +78,7 @@ def converted_files(folder: Path, command: tuple[str, ...]) -> dict[str, bytes]:
 
 
 def listed(item: tuple[str, object]) -> str:
-    """One entry of a record; of a long list only the beginning."""
+    """One entry of a record; only the beginning of a long list."""
     key, value = item
     if isinstance(value, list) and len(value) > 8:
         return f"{key} ({len(value)}): {value[:8]} ..."

@@ -52,7 +52,7 @@ def run(written: Record, values: float = 1.0) -> Run:
 
 
 def arrays(factors: Sequence[float], noise: float = 0.0) -> list[dict[str, Any]]:
-    """The samples of two ranks: an optimizer's gradients are a multiple of the ranks' mean."""
+    """The samples of two ranks whose optimizer gradients are a multiple of the ranks' mean."""
     own = [numpy.array([1.0, 2.0, 3.0]), numpy.array([3.0, 1.0, 0.0])]
     mean, off = (own[0] + own[1]) / 2, numpy.array([1.0, -1.0, 0.0]) * noise
     return [
@@ -71,12 +71,12 @@ def arrays(factors: Sequence[float], noise: float = 0.0) -> list[dict[str, Any]]
 def judged(
     ranks: Sequence[Run], samples: Sequence[Any] = (), alone: Any = None, before: Record | None = None
 ) -> dict[str, Claim]:
-    """The claims on a training by so many ranks, by their ids; `alone` are the samples of the original."""
+    """The claims on a training by a number of ranks, by id; `alone` are the samples of the original."""
     before = before or record(0, rates=[0.1] * STEPS * RANKS, gpus=["0"], losses=[1.1, 0.9, 0.8])
     seen = Seen(run(before), ranks, arrays=samples, limit=STEPS, samples=alone or {})
     return {claim.id: claim for claim in claims(seen)}
 
 
 def pair(**changes: Any) -> list[Run]:
-    """Two ranks that wrote down the same, but for what always differs."""
+    """Two ranks with equal records, except for data that always differ."""
     return [run(record(rank, **changes)) for rank in range(RANKS)]

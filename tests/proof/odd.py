@@ -1,4 +1,4 @@
-"""Runs the fixtures of `fixtures/scripts` on three ranks, on lengths that neither 2 nor 3 divides.
+"""Run the fixtures of `fixtures/scripts` on three ranks, on lengths that neither 2 nor 3 divides.
 
     python tests/proof/odd.py [NAME...]
 
@@ -48,7 +48,7 @@ def runs(folder: Path) -> list[list[str]]:
 def odd_faults(folder: Path, arguments: list[str]) -> list[str]:
     """The faults of a folder's conversion on three ranks, with its `odd` length.
 
-    Left out are those of its `odd_known`, each of which has its reason there.
+    The faults of its `odd_known` are left out; each has its reason there.
     """
     said = settings(folder)
     texts = [(folder / name).read_bytes().decode("utf-8-sig") for name in ("before.py", "after.py")]
@@ -66,7 +66,7 @@ def odd_faults(folder: Path, arguments: list[str]) -> list[str]:
 
 
 def drawn(original: Run, ranks: Sequence[Run]) -> list[str]:
-    """The faults of ranks that each draw by themselves."""
+    """The faults of ranks that each draw independently."""
     records = [run.record for run in ranks if run.record]
     if original.record is None or len(records) < len(ranks):
         return []
@@ -76,7 +76,9 @@ def drawn(original: Run, ranks: Sequence[Run]) -> list[str]:
 
 
 def whole(original: Run, ranks: Sequence[Run]) -> list[str]:
-    """The faults of ranks that each take all turns: of data that all have, or that each draws by itself."""
+    """The faults of ranks that each take all iterations: of data that all have, or that each draws
+    independently.
+    """
     records = [run.record for run in ranks if run.record]
     if original.record is None or len(records) < len(ranks):
         return []
@@ -96,7 +98,7 @@ def whole(original: Run, ranks: Sequence[Run]) -> list[str]:
 
 
 def rows_at(data: Sequence[Sequence[tuple[str, list[str]]]], place: int) -> list[str]:
-    """All rows of one place of each batch."""
+    """All rows at one place of each batch."""
     return [row for columns in data if len(columns) > place for row in columns[place][1]]
 
 
@@ -108,7 +110,7 @@ KINDS: dict[str, Callable[[Run, Sequence[Run]], list[str]]] = {
 
 
 def main(names: list[str]) -> int:
-    """Run the fixtures of some names, or all, and print their faults; 1 if there are any."""
+    """Run the named fixtures, or all, and print their faults; return 1 if there are any."""
     bad = 0
     for folder in FOLDERS:
         for arguments in runs(folder) if folder.name in names or not names else ():

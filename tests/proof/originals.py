@@ -1,4 +1,4 @@
-"""Keeps how originals ran, by the content of all that decides it; `make clean` forgets them."""
+"""Cache the runs of originals, keyed by everything that decides them; `make clean` deletes them."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ KEPT = HERE.parents[1] / ".pytest_cache" / "originals"
 def kept(
     code: Code, arguments: Sequence[str], *, single: bool, run: Callable[[], Run], data: bool = False
 ) -> Run:
-    """The result of `run` for the code: kept from an earlier call that ended well, or made now.
+    """The result of `run` for the code: cached from an earlier successful call, or computed now.
 
-    Any process may ask at any time; of several that ask for the same, one runs it.
+    Any process may call this at any time; of several with the same key, one runs the code.
     """
     folder = KEPT / surroundings()
     folder.mkdir(parents=True, exist_ok=True)
@@ -61,13 +61,13 @@ def kept(
 
 @cache
 def surroundings() -> str:
-    """A digest of the harness, of Python, and of all that is installed."""
+    """A digest of the harness, of Python, and of all installed packages."""
     installed = sorted(f"{package.name}=={package.version}" for package in distributions())
     return digest([*sources(SOURCES), sys.version.encode(), *map(str.encode, installed)])
 
 
 def sources(paths: Iterable[Path]) -> list[bytes]:
-    """The code of modules, without comments and docstrings, so that an edit of prose proves nothing anew."""
+    """The code of modules, without comments and docstrings, so that an edit of prose needs no new proof."""
     return [_code_alone(path.read_text(encoding="utf-8")) for path in paths]
 
 
@@ -89,7 +89,7 @@ def _code_alone(text: str) -> bytes:
 
 
 def digest(parts: Iterable[bytes]) -> str:
-    """A text that is the same for the same parts only."""
+    """A text that is the same only for the same parts."""
     total = hashlib.blake2b(digest_size=16)
     for part in parts:
         total.update(len(part).to_bytes(8, "big") + part)

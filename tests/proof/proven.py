@@ -1,8 +1,8 @@
-"""Conversions that have been proven, by a digest of all that decides their runs, in proven.json.
+"""Proven conversions, keyed by a digest of everything that decides their runs, in proven.json.
 
-A proof that is written down has its turn with one commit in three.  One of which anything has changed (the
-script, its conversion, the harness, the judge, TensorFlow, Keras or Horovod) is run with every commit, until
-`pytest -m proof --write-proven` has written it down.
+A recorded proof runs with one commit in three.  After a change (of the script, its conversion, the harness,
+the judge, TensorFlow, Keras or Horovod) it runs with every commit, until `pytest -m proof --write-proven` has
+recorded it.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ ONE_IN = 3
 
 @dataclass(frozen=True)
 class Conversion:
-    """Code before and after its conversion, the arguments of both, and a name that no other one has.
+    """Code before and after its conversion, the arguments of both, and a unique name.
 
-    It is run at a `place`, where what it says `beside` is installed, too; `expected` are the faults, by their
-    ids, that are none of its conversion.
+    It runs at a `place`, in which the packages `beside` are installed too; `expected` are the ids of faults
+    that are not due to the conversion.
     """
 
     name: str
@@ -43,12 +43,12 @@ class Conversion:
     expected: frozenset[str] = frozenset()
 
     def key(self) -> str:
-        """A digest of all that decides whether it is proven."""
+        """A digest of everything that decides the proof."""
         code = (*self.before.parts(), *self.after.parts(), *map(os.fsencode, self.arguments))
         return digest([*code, *filter(None, [self.beside.encode()]), harness().encode()])
 
     def assert_proven(self, config: pytest.Config) -> None:
-        """Assert that its ranks do what the original does; with `--write-proven` write that down."""
+        """Assert that its ranks do the same as the original; with `--write-proven`, record that."""
         found = prove(self.before, self.after, self.arguments, place=self.place)
         faults = [fault for fault in found if fault.partition(":")[0] not in self.expected]
         assert not faults, "\n".join([f"{self.name}:", *faults])
@@ -57,7 +57,7 @@ class Conversion:
 
 
 def in_turns(conversions: Iterable[Conversion], one_in: int = ONE_IN) -> pytest.MarkDecorator:
-    """Parametrize a test by `conversion`; those that are written down have turns."""
+    """Parametrize a test by `conversion`; recorded ones run in turns."""
     written = json.loads(WRITTEN.read_text("utf-8"))
     rows = []
     for each in conversions:

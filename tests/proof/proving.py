@@ -1,4 +1,4 @@
-"""Proves scripts as `trainshift prove` does, by processes that are forked."""
+"""Prove scripts like `trainshift prove`, with forked processes."""
 
 from __future__ import annotations
 

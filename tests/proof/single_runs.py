@@ -30,9 +30,10 @@ class SingleRuns:
     all_anew: bool
 
     def found(self, name: str, script: str, judge: Callable[[], list[str]], *, anew: bool) -> list[str]:
-        """The faults of the conversion of this name: from the file unless they may have changed, or `anew`.
+        """The faults of the conversion of this name: from the file unless they may have changed, or with
+        `anew`.
 
-        `script` stands for its text, `judge` runs and judges it.
+        `script` returns its text, `judge` runs and judges it.
         """
         key = digest([script.encode(), *sources(SOURCES), *(version(name).encode() for name in PACKAGES)])
         known = json.loads(WRITTEN.read_text("utf-8")).get(name, {})
@@ -46,7 +47,7 @@ class SingleRuns:
 
 
 def write(path: Path, name: str, entry: object) -> None:
-    """Put one entry into a file of entries; other processes may do so at the same time."""
+    """Write one entry to a file of entries; other processes may do so at the same time."""
     with path.open("r+", encoding="utf-8") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         entries = {**json.load(file), name: entry}

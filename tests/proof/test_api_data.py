@@ -1,4 +1,4 @@
-"""The committed data is what the installed TensorFlow and Horovod say."""
+"""The committed data equal those of the installed TensorFlow and Horovod."""
 
 from __future__ import annotations
 

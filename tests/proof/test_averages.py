@@ -134,7 +134,7 @@ def test_a_first_step_that_a_broadcast_replaces() -> None:
 
 
 def test_an_original_by_which_nothing_is_compared() -> None:
-    """It has clipped in each step otherwise, or has another optimizer."""
+    """It has clipped differently in each step, or has another optimizer."""
     ranks = pair(reduced=["scaled average"])
     (clipped, _) = arrays([1.0] * STEPS)
     for step, factor in enumerate([1.0, 0.7, 0.4, 0.6, 0.3, 0.9]):

@@ -1,6 +1,6 @@
 """The options of a conversion have their effect, on two real processes of Horovod.
 
-Of Adasum only that it is asked for: the Horovod of the tests is built without MPI, and lacks it.
+For Adasum, only that it is requested: the tests' Horovod is built without MPI, and lacks it.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def test_compressed_gradients(script: str) -> None:
 
 
 def test_a_rate_that_rises_over_the_first_epochs() -> None:
-    """From that of one rank to that of two, step by step, and the ranks end alike."""
+    """From the rate of one rank to that of two, step by step, and the ranks end with equal weights."""
     faults, runs, _ = proved(FIT, Choices(warmup_epochs=2))
     assert faults == ["rate-not-scaled"]
     rising = [0.01 + 0.01 * step / 8 for step in range(1, 9)]
@@ -85,7 +85,7 @@ def test_a_rate_that_rises_over_the_first_epochs() -> None:
 
 @pytest.mark.parametrize("script", [FIT, MONITORED], ids=["fit", "monitored"])
 def test_several_batches_before_a_step(script: str) -> None:
-    """Half as many steps, each of what all batches of both ranks average to."""
+    """Half as many steps, each with the average of all batches of both ranks."""
     before, _, _ = proved(script, Choices())
     faults, runs, _ = proved(script, Choices(backward_passes_per_step=2))
     assert before == []
@@ -97,7 +97,7 @@ def test_several_batches_before_a_step(script: str) -> None:
 
 @pytest.mark.parametrize("is_shared", [True, False])
 def test_statistics_of_all_batches(is_shared: bool) -> None:
-    """The ranks have the same moving average of batches that differ, and another one without the choice."""
+    """The ranks have the same moving average of different batches, and a different one without the option."""
     script = FIT.replace("Dense(2),", "Dense(2), tf.keras.layers.BatchNormalization(),")
     conversion = convert(script, choices=Choices(sync_batch_norm=is_shared))
     runs = run_converted(conversion.text + "print(model.layers[1].moving_mean.numpy().tolist())\n")
@@ -109,7 +109,7 @@ def test_statistics_of_all_batches(is_shared: bool) -> None:
 
 
 def test_adasum_is_not_in_a_horovod_with_gloo_alone() -> None:
-    """It stops at the first step, as the report says."""
+    """It stops at the first step, as the report predicts."""
     conversion = convert(TAPE, choices=Choices(op="adasum"))
     runs = run_converted(conversion.text)
     for run in runs:

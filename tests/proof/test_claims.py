@@ -24,7 +24,7 @@ def test_what_is_right_holds() -> None:
 
 
 def test_a_rank_that_reads_what_another_writes_is_told_to_wait() -> None:
-    """It finds the file once it has waited; so one that does not find it has not."""
+    """The rank finds the file after it has waited; so a rank that does not find it has not waited."""
     zero, one = pair()
     zero = replace(zero, files=("work/out/m.h5", "work/ckpt/model-2.index", "work/h5"))
     for error, name in (
@@ -81,7 +81,7 @@ def test_a_broadcast_that_is_undone() -> None:
 
 
 def test_slots_of_what_was_equal_before_the_first_step() -> None:
-    """They began alike on all ranks, and need no broadcast; those that were read from a file may differ."""
+    """They started equal on all ranks, and need no broadcast; slots that were read from a file may differ."""
     missing = {"unbroadcast_slots": ["m"]}
     alike = {"weights": [*map(str, range(STEPS))]}
     assert judged(pair(**missing, **alike))["broadcast"].verdict == "fails"
@@ -316,7 +316,7 @@ def test_a_rank_without_an_optimizer() -> None:
 
 
 class Unhooked(Stopping):
-    """Counts steps, and hooks nothing."""
+    """Counts steps without hooks."""
 
     hook_functions = hook_monitored_sessions = hook_iterators = lambda _: None
 
@@ -358,7 +358,7 @@ def test_what_other_ranks_log_is_told_apart_from_what_they_print() -> None:
 
 
 def test_what_is_timed_on_shared_cores_shows_no_gain() -> None:
-    """Nor does a training that reduces nothing, or more than there are ranks to give it."""
+    """Nor does a training that reduces nothing, or that is faster than its ranks can explain."""
 
     def worth(gpus: int, each: float, **changes: Any) -> Claim:
         before = run(record(0, ended=[float(step) for step in range(STEPS)]))

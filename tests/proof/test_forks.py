@@ -1,4 +1,4 @@
-"""Forked processes are like new ones, know nothing of each other, and end when they have to."""
+"""Forked processes are like new ones, are independent of each other, and end when they must."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each hazard shows on two ranks, and is gone when it is mended; the check tells one from the other."""
+"""Each hazard shows on two ranks, and disappears when it is fixed; the check distinguishes the two."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def violated(text: str, code: str) -> list[Diagnostic]:
 
 
 def mended(code: str) -> str:
-    """A case that is mended: by the fix of its finding, or by hand where there is none."""
+    """A fixed case: by the fix of its finding, or by hand if there is none."""
     (found,) = violated(WRONG[code], code)
     if found.fix is None:
         return CASES[code]["python fixed"]

@@ -1,4 +1,4 @@
-"""A wheel of Horovod is built once for what it depends on; pip and the import are stood in for."""
+"""A wheel of Horovod is built once for its dependencies; pip and the import are faked."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from proof import install_horovod
 
 
 class Machine:
-    """One whose environment imports Horovod from the wheels in `good`; it counts what it builds."""
+    """A machine whose environment imports Horovod from the wheels in `good`; it counts its builds."""
 
     def __init__(self) -> None:
         self.tensorflow = "2.15.1"

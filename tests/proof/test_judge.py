@@ -1,4 +1,4 @@
-"""The judge's decisions that no sample script shows, on records made up here; nothing is run."""
+"""Decisions of the judge that no sample script shows, on made-up records; nothing is run."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def run(rates: list[float], *, rank: int = 0, stdout: str = "", **changes: objec
 
 
 def noted(process: Run, **changes: object) -> Run:
-    """The process with something else in its record."""
+    """The process with a changed record."""
     assert process.record
     return replace(process, record=replace(process.record, **changes))  # type: ignore[arg-type]
 

@@ -1,7 +1,7 @@
 """The newer line: TensorFlow 2.21 with Keras 3, and with Keras 2 by `tf_keras`, on two real ranks.
 
-`make test` runs a sample, by name; with `--every-keras3`, as `make proof-keras3` has it, all run.  The same
-judge as everywhere sees each script of fixtures/keras3 hold, and each mistake in a conversion fail.
+`make test` runs a sample, by name; with `--every-keras3`, as in `make proof-keras3`, all run.  The usual
+judge must pass each script of fixtures/keras3, and fail each mistake in a conversion.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ SPELLED = {
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Give each test its scripts: a sample, or all, which are only made where they are asked for."""
+    """Give each test its scripts: a sample, or all, created on demand."""
     every = bool(metafunc.config.getoption("--every-keras3"))
     kinds: dict[str, tuple[Callable[[], Iterable[str]], tuple[str, ...]]] = {
         "script": (lambda: (path.stem for path in SCRIPTS), SAMPLE),
@@ -159,7 +159,7 @@ def test_a_conversion_for_tf_keras_is_true(legacy: str) -> None:
 
 @cache
 def interpreter() -> Interpreter:
-    """The Python of the newer line, asked once."""
+    """The Python of the newer line, inspected once."""
     found = ask(str(PYTHON))
     assert found.lacks == ""
     return found

@@ -1,4 +1,4 @@
-"""Everybody else's code: scripts with the libraries themselves, as PyPI has them, on two real ranks."""
+"""Third-party code: scripts with the libraries themselves, as on PyPI, on two real ranks."""
 
 from __future__ import annotations
 

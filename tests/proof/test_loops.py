@@ -1,4 +1,4 @@
-"""Loops of a script end as if there were no more turns, once their training is over."""
+"""Loops of a script end as if there were no more iterations, once their training is over."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def train(log):
 
 
 class Unhooked(Loops):
-    """Looks for no script that is compiled."""
+    """Handles no compiled scripts."""
 
     hook_compiling = lambda _: None  # noqa: E731
 

@@ -1,7 +1,7 @@
 """The observer records the values that a script measures itself; a mistake in the observer is noticed.
 
-Each script keeps, without any hook, the gradients that it applies and the weights that they make; each of
-two ranks what it computes by itself.  The mistakes are made in a copy of the package.
+Each script records, without hooks, the gradients that it applies and the resulting weights; each of two ranks
+records its own values.  The mistakes are made in a copy of the package.
 """
 
 from __future__ import annotations
@@ -268,7 +268,7 @@ def test_a_mistake_of_the_observer_is_noticed(name: str, tmp_path: Path) -> None
 
 
 def changed_package(folder: Path, module: str, old: str, new: str) -> Path:
-    """A copy of the package in which a module is changed."""
+    """A copy of the package with a changed module."""
     package = folder / "package"
     shutil.copytree(OURS / "proving", package / "proving", ignore=shutil.ignore_patterns("__pycache__"))
     path = package / "proving" / f"{module}.py"
@@ -279,7 +279,7 @@ def changed_package(folder: Path, module: str, old: str, new: str) -> Path:
 
 
 def module_of(package: Path, name: str) -> ModuleType:
-    """A module of a copy of the package, beside our own."""
+    """A module of a copy of the package, next to ours."""
     spec = importlib.util.spec_from_file_location(
         f"changed_{Path(name).name}", package / "proving" / f"{name}.py"
     )
@@ -292,7 +292,7 @@ def module_of(package: Path, name: str) -> ModuleType:
 
 
 def ranks_taken_for_others(folder: Path, package: Path) -> list[str]:
-    """The statements about one rank that are another one's, of two that a package runs and judges."""
+    """The observations about one rank that belong to the other, of two that a package runs and judges."""
     (folder / "project").mkdir(parents=True)
     script = folder / "project" / "train.py"
     script.write_text(RANKS, encoding="utf-8")

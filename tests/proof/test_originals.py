@@ -1,4 +1,4 @@
-"""The run of an original is kept as long as nothing changes that decides it."""
+"""The run of an original is cached until anything that decides it changes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TEXT = code_of("text")
 
 
 class Runner:
-    """Gives a run, and counts how often."""
+    """Returns a run, and counts the calls."""
 
     def __init__(self, exit_code: int = 0) -> None:
         self.count = 0
@@ -27,7 +27,7 @@ class Runner:
 
 @pytest.fixture(autouse=True)
 def own_place(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Keep the runs of the test where no other sees them."""
+    """Cache the runs of the test at a private place."""
     monkeypatch.setattr(originals, "KEPT", tmp_path)
 
 

@@ -1,6 +1,6 @@
 """Every converted program of fixtures/programs is true: spec.md 6.7, on two real processes of Horovod.
 
-What is not converted, though it shares modules with the program, does in one process what it did before.
+Unconverted scripts that share modules with the program behave on one process as before.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
 """Every converted fixture is true: spec.md 6.7, on two real processes of Horovod.
 
-A folder of fixtures/scripts that holds before.py and after.py is proved.  Its proof.json may name the
-`arguments` that both are run with, or those of several `runs`, one for each mode of the script.  It says
-what makes the length of its data, or the number of its steps, `odd`: texts that both hold, and what to put
-in their places so that neither 2 nor 3 divides it, and so that elements can be told apart; in `data` what
-the ranks then do with them, if they do not share them (`proof.odd`), and in `odd_known` the faults that are
-accepted there, with their reasons.
+Each folder of fixtures/scripts with before.py and after.py is proved.  Its proof.json may contain the
+`arguments` of both, or those of several `runs`, one for each mode of the script.  `odd` are replacements of
+texts in both that make the length of the data, or the number of steps, divisible by neither 2 nor 3, and the
+elements distinguishable; `data` is then the use of the data by the ranks, if they do not share them
+(`proof.odd`), and `odd_known` are the accepted faults, with their reasons.
 """
 
 from __future__ import annotations

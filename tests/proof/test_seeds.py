@@ -1,4 +1,4 @@
-"""Seeds differ by rank, but not where a library splits data by the seed that a script gives."""
+"""Seeds differ by rank, except where a library splits data by a seed of the script."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from trainshift.proving.observed.surroundings import shift_seeds
 
 
 class State:
-    """A RandomState that tells of which seed it is."""
+    """A RandomState that reports its seed."""
 
     def __init__(self, seed: Any = None) -> None:
         self.seed = seed

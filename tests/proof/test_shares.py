@@ -18,7 +18,7 @@ from trainshift.proving.observed.record import Column, OptimizerRecord
 
 
 def batches(*ranges: range) -> list[list[Column]]:
-    """The data of one process, whose batches hold the elements of some ranges."""
+    """The data of one process, whose batches contain the elements of some ranges."""
     return [[("f4(2,)", [str(number) for number in each])] for each in ranges]
 
 
@@ -214,7 +214,7 @@ def test_ranks_that_see_the_same_at_most_steps() -> None:
 
 
 def test_parts_that_each_rank_was_given_are_no_draws_from_all() -> None:
-    """Each rank shuffles for itself and takes its part of that: some elements are on both, some on none."""
+    """Each rank shuffles independently and takes its part: some elements are on both, some on none."""
     draws = random.Random(3)
 
     def drawn(*numbers: int) -> list[list[Column]]:

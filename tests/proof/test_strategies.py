@@ -1,7 +1,7 @@
-"""Two ranks compute what a strategy computes on two devices: the same weights of the same batches and rate.
+"""Two ranks compute the same as a strategy on two devices: the same weights from the same batches and rate.
 
-A strategy adds up the gradients of its replicas, each of a loss divided by the batch of all; Horovod averages
-those of a loss divided by the rank's own.
+A strategy sums the gradients of its replicas, each of a loss divided by the global batch; Horovod averages
+the gradients of a loss divided by the rank's own batch.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ SHOWN = 'print("weights", [round(float(v), 4) for w in model.get_weights() for v
 
 @pytest.fixture(scope="module")
 def script() -> str:
-    """The custom loop on two devices, which tells the weights that it ends with."""
+    """The custom loop on two devices, which prints its final weights."""
     text = LOOP.read_text(encoding="utf-8")
     for old, new in ((MADE, TWO), (DRAWN, SAME), (BUILT, ALIKE)):
         assert text.count(old) == 1
@@ -56,6 +56,6 @@ def test_two_ranks_end_with_the_weights_of_two_replicas(script: str) -> None:
 
 
 def _weights(printed: str) -> str:
-    """The line that tells the weights."""
+    """The line that prints the weights."""
     (line,) = [each for each in printed.splitlines() if each.startswith("weights")]
     return line

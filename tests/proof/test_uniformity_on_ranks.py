@@ -1,4 +1,4 @@
-"""The cells of source x sink that a conversion mends: two ranks that draw for themselves train alike."""
+"""The cells of source x sink that a conversion fixes: two ranks with their own draws train alike."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The judge finds nothing in good conversions, and finds each fault that is put into them.
+"""The judge finds nothing in good conversions, and finds each injected fault.
 
-It finds the same in processes that are forked as in processes of their own.  The latter take minutes, so
-what it found in them is written down in single_runs.json, under a digest of all that decides it.  What has
-changed since is run again, as are some others every time, and all with `pytest --single-runs`.
+It finds the same in forked processes as in separate ones.  The latter take minutes, so their verdicts are
+recorded in single_runs.json, keyed by a digest of everything that decides them.  Changed ones run again, and
+so do some others every time, and all with `pytest --single-runs`.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Wrong:
 
 
 def wrong(name: str, sample: str, faults: str, *changes: tuple[str, str]) -> Wrong:
-    """Spell one wrong conversion."""
+    """Create one wrong conversion."""
     return Wrong(name, sample, changes, frozenset(faults.split()))
 
 
@@ -411,7 +411,7 @@ def test_wrong_conversion_is_caught(case: Wrong, single_runs: SingleRuns) -> Non
 
 
 def assert_judged(case: Wrong, single_runs: SingleRuns) -> None:
-    """Assert that the conversion has its faults and no other, whether its processes are forked or not."""
+    """Assert that the conversion has exactly its faults, whether its processes are forked or not."""
     before, text = (
         SAMPLES / f"{case.sample}_before.py",
         (SAMPLES / f"{case.sample}_after.py").read_text("utf-8"),

@@ -1,4 +1,4 @@
-"""The judge finds nothing in data that are divided well, and finds each fault that is put into a division."""
+"""The judge finds nothing in correctly divided data, and finds each fault injected into a division."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ WRONG = [
 
 
 def judged(sample: str, text: str, ranks: int) -> list[str]:
-    """The faults of a conversion of a sample, on so many ranks."""
+    """The faults of a sample's conversion, on a number of ranks."""
     original = run_original(SAMPLES / f"{sample}_before.py", data=True)
     runs = run_converted(text, ranks=ranks, data=True)
     return judge(original, runs) + judge_data(original, runs)

@@ -1,4 +1,4 @@
-"""The judge finds each fault that is put into one file of a good conversion of a program."""
+"""The judge finds each fault injected into one file of a program's good conversion."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Wrong:
 
 
 def wrong(name: str, program: str, path: str, faults: str, *changes: tuple[str, str]) -> Wrong:
-    """Spell one wrong conversion."""
+    """Create one wrong conversion."""
     return Wrong(name, program, path, frozenset(faults.split()), changes)
 
 

@@ -2,9 +2,9 @@
 
     python -c BOOTSTRAP FILE_DESCRIPTOR
 
-Nothing of TensorFlow's runtime may be started here: its threads and its context would be broken in what
-is forked.  What is asked for, and how what was forked has ended, are packets of JSON on the socket that the
-file descriptor names; see `proof.forks`, which is at its other end.
+TensorFlow's runtime must not start here: its threads and its context would be broken in forks.  Requests, and
+the exit statuses of forks, are JSON packets on the socket of the file descriptor; `proof.forks` is at its
+other end.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ PR_SET_PDEATHSIG = 1
 
 
 def main() -> None:
-    """Import, fork until nobody asks any more; a forked process goes on to the script that it is to run."""
+    """Import, and fork on request until the end; a forked process continues with its script."""
     channel = socket.socket(fileno=int(sys.argv[1]))
     given = {**os.environ}
     for module in MODULES:
@@ -103,7 +103,7 @@ def main() -> None:
 
 
 def convert() -> None:
-    """Have AutoGraph convert the functions that it would convert anew in each forked process."""
+    """Make AutoGraph convert the functions that it would otherwise convert in each forked process."""
     convert_one = importlib.import_module("tensorflow.python.autograph.impl.api")._convert_actual
     converter = importlib.import_module("tensorflow.python.autograph.core.converter")
     found = [each for each in gc.get_objects() if isinstance(each, FunctionType)]
@@ -120,7 +120,7 @@ def convert() -> None:
 
 
 def codes(code: CodeType) -> Iterator[CodeType]:
-    """The code of a function, and of those that are defined in it."""
+    """The code of a function, and of its inner functions."""
     yield code
     for each in code.co_consts:
         if isinstance(each, CodeType):
@@ -128,9 +128,9 @@ def codes(code: CodeType) -> Iterator[CodeType]:
 
 
 def serve(channel: socket.socket) -> dict[str, Any] | None:
-    """Fork requested processes and report ended ones; returns a forked process's request.
+    """Fork requested processes and report ended ones; return a forked process's request.
 
-    Gives None when the other end is closed; all that still runs is then ended.
+    Returns None when the other end is closed; all running forks are then ended.
     """
     running: set[int] = set()
     while True:
@@ -181,7 +181,7 @@ def started() -> str:
 
 
 def become(arguments: list[str], directory: str, environment: dict[str, str], outputs: list[str]) -> None:
-    """Make this forked process equal to a new one with these arguments, streams and so on."""
+    """Make this forked process equal to a new one with these arguments, streams and other settings."""
     os.setsid()
     for number, path in enumerate((os.devnull, *outputs)):
         file = os.open(path, os.O_RDWR | os.O_CREAT | (os.O_TRUNC if number else 0), 0o644)

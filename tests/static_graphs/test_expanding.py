@@ -29,7 +29,7 @@ def body_of(text: str) -> str:
 
 
 def reason(text: str) -> str:
-    """The reason why the static function of a script is refused; nothing of the script is changed."""
+    """The reason why the static function of a script is refused; the script stays unchanged."""
     found = expanded(f"import paddle\n\n\n@paddle.jit.to_static\n{dedent(text)}")
     assert not found.edits
     return f"{found.refused[0].code} {found.refused[0].reason}"

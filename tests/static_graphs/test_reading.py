@@ -16,7 +16,7 @@ from trainshift.static_graphs.reading.reading import Reading
 
 
 def reading_of(text: str, **others: str) -> Reading:
-    """The reading of a script, with other files beside it."""
+    """The reading of a script, with other files next to it."""
     files = files_in_memory({f"/w/{name}.py": dedent(body) for name, body in others.items()})
     script = read_linked(dedent(text), "/w/main.py", files) if others else read_script(dedent(text))
     assert isinstance(script, Script)

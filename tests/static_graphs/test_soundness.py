@@ -1,4 +1,4 @@
-"""A value that is a tensor in a run is never read as anything else: on random functions."""
+"""On random functions, a value that is a tensor at run time is never read as anything else."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ class _Writer:
         return self._filled(VALUES)
 
     def _filled(self, templates: str) -> str:
-        """Return one of some templates with names and values in it."""
+        """Return one of some templates with names and values filled in."""
         chosen = self._random.choice([each.strip() for each in re.split(r"[|\n]", templates.strip())])
         chosen = re.sub(r"\$n", lambda _: self._random.choice(NAMES), chosen)
         return re.sub(r"\$v", lambda _: self._value(), chosen)

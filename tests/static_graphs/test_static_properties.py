@@ -59,7 +59,7 @@ def test_layout_changes_nothing_of_a_finding(case: FindingCase) -> None:
 @pytest.mark.parametrize("name", [name for name in SCRIPTS if name in EXPANDED or name.startswith("PD27")])
 @pytest.mark.sampled
 def test_an_inner_statement_and_then_the_outer_one_is_the_outer_one(name: str) -> None:
-    """Or the inner one is refused."""
+    """Unless the inner one is refused."""
     text, others = SCRIPTS[name]
     headers = [each for each in ast.walk(ast.parse(text)) if isinstance(each, HEADERS)]
     alone = {each.lineno: _of_line(text, others, each.lineno) for each in headers}
@@ -118,7 +118,7 @@ def test_an_inner_statement_can_be_expanded_alone() -> None:
 @settings(max_examples=100, derandomize=True)
 @given(st.data())
 def test_a_broken_script_is_expanded_right_or_left_alone(data: st.DataObject) -> None:
-    """A piece of a script is cut out, or junk put in; whatever comes of it is handled."""
+    """A piece of a script is cut out, or junk inserted; any result is handled."""
     text = SCRIPTS[data.draw(st.sampled_from(EXPANDED))][0]
     start = data.draw(st.integers(0, len(text)))
     end = data.draw(st.integers(start, min(len(text), start + 40)))
@@ -131,7 +131,7 @@ def test_a_broken_script_is_expanded_right_or_left_alone(data: st.DataObject) ->
 
 
 def _checked(text: str, others: dict[str, str], where: str) -> Expansion:
-    """The expansion of a script: lossless, Python, done in one go, each comment once."""
+    """The expansion of a script: lossless, valid Python, done in one go, each comment once."""
     found = expand(program_of(text.removeprefix(BOM), others))
     assert_lossless(text.removeprefix(BOM), found.edits, found.result, where)
     assert comments(found.result) == comments(text), where

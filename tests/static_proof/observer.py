@@ -1,9 +1,9 @@
-"""Has Paddle imported, and runs one snippet after the other, each in a process forked from here.
+"""Import Paddle, and run one snippet after the other, each in a process forked from here.
 
     python observer.py
 
 A request is a line of JSON on standard input, its answer one on standard output; `static_proof.real_paddle`
-is at the other end.  Nothing of Paddle's runtime may be started here: it would be broken in what is forked.
+is at the other end.  Paddle's runtime must not start here: it would be broken in forks.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ Value = Any
 
 
 def main() -> None:
-    """Import, then answer until nobody asks any more."""
+    """Import, then answer requests until the end."""
     for module in LATE:
         importlib.import_module(module)
     importlib.import_module("paddle.jit.dy2static.convert_call_func").is_unsupported(main)
@@ -69,7 +69,7 @@ def main() -> None:
 
 
 def keep_builtins() -> None:
-    """List Python's own names once: sot does so for whatever is called, in a quarter of its time."""
+    """List Python's own names once: SOT does so for every callee, in a quarter of its time."""
     listed, members = inspect.getmembers, inspect.getmembers(builtins)
 
     def kept(thing: Any, *wanted: Any) -> list[tuple[str, Any]]:
@@ -81,7 +81,7 @@ def keep_builtins() -> None:
 def answered(request: dict[str, Any], directory: str) -> dict[str, dict[str, Any]]:
     """The end of the snippet by mode: its values, or its failure; each mode has a process of its own.
 
-    Paddle crashes in about one of 500 graphs with a loop over rows, so that only what dies twice dies.
+    Paddle crashes in about one of 500 graphs with a loop over rows, so only two crashes count as one.
     """
     told: dict[str, dict[str, Any]] = {}
     for mode in request["modes"]:
@@ -109,7 +109,7 @@ def ended(request: dict[str, Any], mode: str, directory: str) -> dict[str, Any]:
 
 
 def observe(request: dict[str, Any], mode: str, writer: int) -> None:
-    """Run the snippet in one mode in a forked process, and write down its end."""
+    """Run the snippet in one mode in a forked process, and record its end."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     # Processor time, so that other load does not matter; waiting has ten times as much.
     resource.setrlimit(resource.RLIMIT_CPU, (request["limit"], resource.RLIM_INFINITY))
@@ -130,8 +130,8 @@ def observe(request: dict[str, Any], mode: str, writer: int) -> None:
 def statements(request: dict[str, Any], mode: str) -> list[Value]:
     """Run statements after a snippet; returns the value of each that is an expression.
 
-    They know the snippet's names, ``static(layer)``, which makes a layer static where the mode asks for it,
-    and ``printed()``, what Python has printed so far.
+    They know the snippet's names, ``static(layer)``, which makes a layer static if the mode requires it, and
+    ``printed()``, the output of Python so far.
     """
     out = io.StringIO()
     with redirect_stdout(out):
@@ -155,7 +155,7 @@ def statements(request: dict[str, Any], mode: str) -> list[Value]:
 
 
 def choose(mode: str) -> Callable[..., Any]:
-    """Have every ``to_static`` of the code loaded next mean this mode; returns it.
+    """Make every ``to_static`` of the code loaded next use this mode; returns it.
 
     In full and sot it is Paddle's with that `full_graph`; in dygraph and where a program is built by hand
     it does nothing; otherwise it is Paddle's, as it always is for Paddle itself.  Models are saved where they
@@ -180,7 +180,7 @@ def choose(mode: str) -> Callable[..., Any]:
 
 
 def loaded(name: str) -> types.ModuleType:
-    """The snippet as a fresh module."""
+    """The snippet as a new module."""
     spec = importlib.util.spec_from_file_location(f"main_{name}", "main.py")
     assert spec is not None
     assert spec.loader is not None
@@ -207,8 +207,8 @@ def plain(value: Any) -> Value:
 def calls(request: dict[str, Any], mode: str) -> list[Value]:
     """Call functions that a snippet defines, with arrays or Python values as arguments.
 
-    Gives per call its result, the gradient of its floats' sum by each array, where the mode has one, and the
-    arrays afterwards.
+    Return for each call its result, the gradient of its floats' sum by each array, if the mode has one, and
+    the final arrays.
     """
     choose(mode)
     # Once: SOT would confuse the functions of a second copy with those of the first.
@@ -250,7 +250,7 @@ def in_dygraph(called: Callable[[], Any], given: list[Any], mode: str) -> Value:
 
 
 def in_program(called: Callable[[], Any], given: list[Any], mode: str) -> Value:
-    """Call it while a program is built, and run that; in mode "unknown" it knows no size of the inputs."""
+    """Call it while a program is built, and run that; in mode "unknown", the program knows no input sizes."""
     paddle.enable_static()
     program, start = paddle.static.Program(), paddle.static.Program()
     with paddle.static.program_guard(program, start):

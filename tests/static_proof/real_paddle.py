@@ -29,9 +29,9 @@ class Ended:
 
 
 def run(way: str, files: dict[str, str], code: str, modes: list[str], limit: int = LIMIT) -> dict[str, Ended]:
-    """Run ``main.py`` of some files in each mode, in a process of its own each.
+    """Run ``main.py`` of some files in each mode, in separate processes.
 
-    `way` says what `code` is: "statements" or "calls", see `static_proof.observer`.
+    `way` is the type of `code`: "statements" or "calls", see `static_proof.observer`.
     """
     process = _observer()
     assert process.stdin is not None
@@ -49,7 +49,7 @@ def run(way: str, files: dict[str, str], code: str, modes: list[str], limit: int
 
 @cache
 def _observer() -> subprocess.Popen[str]:
-    """The process of this one that has Paddle imported; it ends with its standard input."""
+    """The observer of this process, which has imported Paddle; it ends with its standard input."""
     environment = {
         **os.environ,
         "OPENBLAS_NUM_THREADS": "1",
@@ -73,7 +73,7 @@ def _observer() -> subprocess.Popen[str]:
 
 
 def agree(one: Any, other: Any) -> bool:
-    """Return whether two results are the same, but for rounding; a number is a tensor without dimensions."""
+    """Return whether two results are equal up to rounding; a number is a tensor without dimensions."""
     if isinstance(one, dict) and isinstance(other, dict):
         if one.keys() != other.keys():
             return False

@@ -1,4 +1,4 @@
-"""The examples of the static codes on real Paddle: each ends beside dygraph as its fixture says."""
+"""The examples of the static codes on real Paddle: each ends, compared with dygraph, as its fixture says."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_what_was_fixed_is_the_source_in_dygraph_and_in_full(case: FindingCase) 
 
 
 def outcome(ended: Ended, dygraph: Ended) -> str:
-    """In a word, how a mode ended beside dygraph."""
+    """The outcome of a mode compared with dygraph, in a word."""
     if ended.how == dygraph.how:
         return "agrees" if ended.how or agree(ended.values, dygraph.values) else "differs"
     return ended.how or "differs"

@@ -5,7 +5,7 @@
 
 ## Why it matters
 
-Horovod raises a ValueError: it does not know of other ranks yet.
+Horovod raises a ValueError: it does not know the other ranks yet.
 
 ## What to do
 

@@ -4,7 +4,7 @@
 
 ## Why it matters
 
-On the second machine there is no GPU of this number. One constant GPU has all ranks train on it.
+On the second machine there is no GPU of this number. With a constant number, all ranks train on that one GPU.
 
 ## What to do
 

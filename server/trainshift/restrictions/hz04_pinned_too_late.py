@@ -10,7 +10,8 @@ TensorFlow raises a RuntimeError: visible devices cannot be modified after they 
 
 ## What to do
 
-Move the choice right behind `hvd.init()`, above all that makes tensors, models, datasets or optimizers.
+Move the choice directly below `hvd.init()`, above all code that creates tensors, models, datasets or
+optimizers.
 
 ## What is reported
 

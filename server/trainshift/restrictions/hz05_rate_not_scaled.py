@@ -4,12 +4,12 @@
 
 ## Why it matters
 
-N ranks take one step on a batch that is N times as large. With the rate of one rank they learn N times more
+N ranks take one step on a batch that is N times as large. With the rate of one rank, they learn N times more
 slowly.
 
 ## What to do
 
-Multiply the rate by `hvd.size()`, or warm it up to that.
+Multiply the rate by `hvd.size()`, or warm it up to the product.
 
 ## What is reported
 

@@ -6,11 +6,11 @@
 
 ## Why it matters
 
-The rate that the optimizer was given is not the one that is used, or it is multiplied twice.
+The optimizer does not use the scaled rate, or the rate is multiplied twice.
 
 ## What to do
 
-Multiply a rate once, where it is made, and have callbacks give rates that are multiplied as well.
+Multiply a rate once, where it is created, and multiply the rates that callbacks return as well.
 
 ## What is reported
 

@@ -9,16 +9,16 @@ Each rank trains with its own gradients, so each ends with a model of its own.
 
 ## What to do
 
-Wrap the optimizer with `hvd.DistributedOptimizer` and compile with what that gives. Load models with
+Wrap the optimizer with `hvd.DistributedOptimizer` and compile with the result. Load models with
 `hvd.load_model`.
 
 ## What is reported
 
 `fit`, `train_on_batch`, `minimize` and Estimators with an optimizer that is not wrapped: one that never was,
-a string, a copy beside the wrapped one, one that is wrapped later, or one that `load_model` of Keras brings.
-On Keras 3 (TensorFlow 2.16 and later) also one that is wrapped: Horovod's wrap averages nothing there, and
-does not say so. Take it out, and let `trainshift convert` write what averages. Where Keras 3 is only what
-is installed, that is unknown.
+a string, a copy beside the wrapped one, one that is wrapped later, or one that Keras' `load_model` returns.
+On Keras 3 (TensorFlow 2.16 and later) also a wrapped one: Horovod's wrap silently averages nothing there.
+Remove it, and let `trainshift convert` write the averaging. If Keras 3 is merely installed, the verdict is
+unknown.
 
 Fine is a model whose `train_step` has a distributed tape, and one that rank 0 trains alone.
 """

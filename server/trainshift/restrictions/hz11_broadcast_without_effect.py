@@ -7,17 +7,17 @@
 
 ## Why it matters
 
-Nothing is broadcast, and nothing says so. The ranks start with different weights and keep the difference.
+Silently, nothing is broadcast. The ranks start with different weights and keep the difference.
 
 ## What to do
 
-Broadcast after the first step, what has variables by then, in a place that each run comes to.
+Broadcast after the first step, when the variables exist, in a place that each run reaches.
 
 ## What is reported
 
-A broadcast of a model that was never called, of pairs that are used up, under a flag that a `tf.function`
-sets itself, before the variables or their initializer in TensorFlow 1, and `on_train_begin()` of Horovod's
-callback by hand.
+A broadcast of a model that was never called, of an exhausted iterator of pairs, under a flag that a
+`tf.function` sets itself, before the variables or their initializer in TensorFlow 1, and `on_train_begin()`
+of Horovod's callback by hand.
 """
 
 from __future__ import annotations

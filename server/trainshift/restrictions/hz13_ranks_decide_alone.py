@@ -6,8 +6,8 @@
 
 ## Why it matters
 
-Each rank has metrics of its own. One stops and the others die waiting for it, or their rates differ in
-silence.
+Each rank has metrics of its own. One stops and the others wait for it until they fail, or their rates
+silently differ.
 
 ## What to do
 

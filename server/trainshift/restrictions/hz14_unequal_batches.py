@@ -5,7 +5,7 @@
 
 ## Why it matters
 
-A rank with one batch more waits for the others in its last step, and dies when they end. `drop_remainder`
+A rank with an extra batch waits for the others in its last step, and fails when they end. `drop_remainder`
 does not help.
 
 ## What to do
@@ -14,9 +14,8 @@ Give all ranks the same number of steps, by `take` or `steps_per_epoch`.
 
 ## What is reported
 
-Data that are split by rank, of which parts may be longer than others, and that are read to their end; or
-steps that are computed from a rank's own part. Fine are slices of `n // size`, equal steps, and `join` after
-the loop.
+Data that are split by rank into parts of different lengths and read to their end; or steps that are computed
+from a rank's own part. Fine are slices of `n // size`, equal steps, and `join` after the loop.
 """
 
 from __future__ import annotations

@@ -13,8 +13,8 @@ Add `hvd.rank()` to its seed, or take `.shard(hvd.size(), hvd.rank())` first.
 
 ## What is reported
 
-A loop over data that all ranks share, in an order that all ranks share: nothing shuffles, or everything that
-does is seeded alike. Unknown is a seed from outside.
+A loop over data that all ranks share, in the same order: nothing shuffles, or every shuffle has the same
+seed. Unknown is a seed from outside.
 """
 
 from __future__ import annotations

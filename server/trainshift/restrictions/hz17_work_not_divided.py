@@ -4,7 +4,7 @@
 
 ## Why it matters
 
-Every rank goes through all of the data, so N ranks take as long as one.
+Every rank reads all of the data, so N ranks take as long as one.
 
 ## What to do
 
@@ -12,7 +12,7 @@ Divide the steps, or the epochs, by `hvd.size()`; or give each rank its share of
 
 ## What is reported
 
-A loop over data that all ranks share of which neither the steps nor the epochs follow `hvd.size()`. Unknown
+A loop over data that all ranks share, whose steps and epochs do not depend on `hvd.size()`. Unknown
 are steps from outside. Fine are ranks that share one batch.
 """
 

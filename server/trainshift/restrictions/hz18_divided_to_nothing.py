@@ -5,7 +5,7 @@
 
 ## Why it matters
 
-On more ranks than epochs nothing is trained, without a message. Keras stops at `steps_per_epoch=0`.
+With more ranks than epochs, nothing is trained, and no message says so. Keras stops at `steps_per_epoch=0`.
 
 ## What to do
 

@@ -5,18 +5,18 @@
 
 ## Why it matters
 
-All ranks write the same file at once. What is left is broken or lost, and HDF5 ends the job.
+All ranks write the same file at once. The file is broken or lost, and HDF5 ends the job.
 
 ## What to do
 
-Write under `if hvd.rank() == 0:`, and add callbacks that write to the list on rank 0 alone.
+Write under `if hvd.rank() == 0:`, and put callbacks that write into the list on rank 0 only.
 
 ## What is reported
 
-What every rank writes: models, checkpoints, summaries, files, folders, and callbacks of a `fit` that write.
-What every rank moves, deletes or sends elsewhere: uploads, requests, messages, commands that do so.
-And the runs of an experiment's log that every rank begins, by `wandb`, `mlflow` and their like.
-Fine are a path that names the rank, a temporary one, and memory.
+Writes by every rank: models, checkpoints, summaries, files, folders, and callbacks of a `fit` that write.
+Moves, deletions and transfers by every rank: uploads, requests, messages, and commands that do these. Runs of
+an experiment log that every rank starts, with `wandb`, `mlflow` and similar libraries. Fine are a path that
+names the rank, a temporary one, and memory.
 """
 
 from __future__ import annotations

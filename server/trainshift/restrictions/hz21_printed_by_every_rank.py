@@ -13,8 +13,8 @@ Print under `if hvd.rank() == 0:`, and give `fit` `verbose=1 if hvd.rank() == 0 
 
 ## What is reported
 
-`print` and `tf.print` in a training loop or step, and a `fit` that is not silent. Fine is what names the
-rank, and what is printed before or after the loop.
+`print` and `tf.print` in a training loop or step, and a `fit` that is not silent. Fine are prints that
+contain the rank, and prints before or after the loop.
 """
 
 from __future__ import annotations

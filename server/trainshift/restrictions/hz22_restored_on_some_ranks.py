@@ -6,8 +6,8 @@
 
 ## Why it matters
 
-The ranks train on with different weights. A rank that begins at another epoch takes fewer steps, and the
-others die.
+The ranks continue with different weights. A rank that starts at a different epoch takes fewer steps, and the
+others fail.
 
 ## What to do
 

@@ -10,7 +10,7 @@ The script ends with an AttributeError or a TypeError, often only when training 
 
 ## What to do
 
-Import the module that has the name, or pass what it takes.
+Import the module that has the name, or pass the arguments that it accepts.
 
 ## What is reported
 
@@ -18,10 +18,10 @@ Names that `horovod.tensorflow`, `horovod.tensorflow.keras` or `horovod.keras` d
 missing arguments, `average` beside `op`, `broadcast_global_variables` in TensorFlow 2, and callbacks that
 fail with the momentum of new optimizers. `average` alone is harmless: Horovod still takes it.
 
-Also what does not work on Keras 3, in a project that asks for it or a script that needs it: Horovod's
+Also calls that do not work on Keras 3, in a project that requires it or a script that needs it: Horovod's
 callbacks and its elastic state of a Keras model, its tape and `broadcast_variables` where they are given
-variables of Keras' own, and from TensorFlow 2.16 on its hook. What `trainshift convert` writes for Keras 3
-works there. Where Keras 3 is only what is installed, that is unknown.
+variables of Keras' own, and from TensorFlow 2.16 on its hook. The code that `trainshift convert` writes for
+Keras 3 works there. If Keras 3 is merely installed, the verdict is unknown.
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@
 
 ## Why it matters
 
-Horovod adds up the gradients of the batches of one step. With a rate that is multiplied by their number as
-well, each step is that many times too long.
+Horovod sums the gradients of the batches of one step. If the rate is multiplied by their number as well, each
+step is that many times too long.
 
 ## What to do
 

@@ -5,16 +5,16 @@
 
 ## Why it matters
 
-A function is never equal to a number, and is always true. So the code runs on no rank, or on all of them.
+A function is never equal to a number, and is always true. So the code runs on no rank, or on all ranks.
 
 ## What to do
 
-Add the parentheses behind its name.
+Add parentheses after its name.
 
 ## What is reported
 
-`rank`, `size` and their like of Horovod in a comparison, a test or arithmetic without a call, also under
-another name. Fine is a function that is passed on, or bound to a name that is called.
+Horovod's `rank`, `size` and similar functions in a comparison, a test or arithmetic without a call, also
+under another name. Fine is a function that is passed on, or bound to a name that is called.
 """
 
 from __future__ import annotations

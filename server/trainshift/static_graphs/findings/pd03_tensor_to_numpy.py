@@ -2,8 +2,8 @@
 
 ## Why it matters
 
-A graph has no values for NumPy: the call fails, or ends the interpreter. Paddle cuts `.numpy()` out of the
-source, so that what follows works on the tensor itself.
+A graph has no values for NumPy: the call fails, or ends the interpreter. Paddle drops `.numpy()` from the
+source, so that the following code works on the tensor itself.
 
 ## What to do
 
@@ -11,7 +11,7 @@ Use Paddle's function of that name: `paddle.sum(t)` for `np.sum(t)`.
 
 ## More of it
 
-Some calls happen to work, such as `np.sum(t)`, which NumPy hands on to `t.sum()`: of these the verdict is
+Some calls happen to work, such as `np.sum(t)`, which NumPy delegates to `t.sum()`: for these the verdict is
 unknown.
 """
 

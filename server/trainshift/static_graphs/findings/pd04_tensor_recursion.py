@@ -2,8 +2,8 @@
 
 ## Why it matters
 
-The graph has both branches of a condition, so that the conversion follows the call again and again, and
-never ends.
+The graph contains both branches of a condition, so the conversion follows the call repeatedly, and never
+ends.
 
 ## What to do
 

@@ -2,8 +2,8 @@
 
 ## Why it matters
 
-Paddle decides once whether a loop is part of the graph, before its first turn. Where a tensor is to end it
-later, it raises "python while pred change from bool to variable".
+Paddle decides once whether a loop is part of the graph, before its first iteration. If a tensor has to end it
+later, Paddle raises "python while pred change from bool to variable".
 
 ## What to do
 

@@ -2,7 +2,7 @@
 
 ## Why it matters
 
-From the second turn of the outer loop on, the inner loop does not run at all. The saved model then gives
+From the second iteration of the outer loop on, the inner loop does not run at all. The saved model then gives
 other numbers than the one that was trained.
 
 ## What to do
@@ -11,7 +11,7 @@ Move the inner loop to a function of its own: a `break` there belongs to the onl
 
 ## More of it
 
-Paddle sets the flag of such a `break` once, before the outer loop. This came with Paddle 3.0. Without
+Paddle sets the flag of such a `break` once, before the outer loop. Paddle 3.0 introduced this. Without
 `full_graph=True` the function is right while it runs, and wrong once it is saved.
 """
 

@@ -2,7 +2,7 @@
 
 ## Why it matters
 
-Paddle drops the `break` without a word, so that the body runs for all elements.
+Paddle silently drops the `break`, so that the body runs for all elements.
 
 ## What to do
 

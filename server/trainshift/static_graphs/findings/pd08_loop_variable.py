@@ -2,13 +2,13 @@
 
 ## Why it matters
 
-Paddle counts the turns by this variable. After the loop it is one step further than in Python, and binding
-it changes how often the body runs.
+Paddle counts the iterations with this variable. After the loop it is one step further than in Python, and
+binding it changes how often the body runs.
 
 ## What to do
 
-Bind what is needed after the loop to a name of its own, before the `break`. Loop over a copy of what the
-body changes.
+Bind values that are needed after the loop to a name of their own, before the `break`. If the body changes the
+iterable, loop over a copy.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 ## Why it matters
 
-Paddle drops the `else` of a loop without a word. Its statements never run.
+Paddle silently drops the `else` of a loop. Its statements never run.
 
 ## What to do
 

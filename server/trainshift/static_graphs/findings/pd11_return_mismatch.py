@@ -2,12 +2,12 @@
 
 ## Why it matters
 
-Both ways are results of one `cond`, which needs the same number, nesting, dtype and rank. The conversion
+Both paths are results of one `cond`, which needs the same number, nesting, dtype and rank. The conversion
 fails where they differ, and for a `return` in a loop.
 
 ## What to do
 
-Return the same structure everywhere. Of a loop, keep the result in a name, and return it after the loop.
+Return the same structure everywhere. In a loop, keep the result in a name, and return it after the loop.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 ## Why it matters
 
-The name is one result of the graph's `cond`, which has one type. Where the branches differ the conversion
-fails, or changes the value's type.
+The name is one result of the graph's `cond`, which has one type. If the branches differ, the conversion
+fails, or changes the type of the value.
 
 ## What to do
 

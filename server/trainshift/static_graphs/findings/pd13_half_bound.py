@@ -2,7 +2,7 @@
 
 ## Why it matters
 
-Both branches are part of the graph. Where one gives a name no value, Paddle hands on a placeholder.
+Both branches are part of the graph. If one gives a name no value, Paddle passes a placeholder on.
 
 ## What to do
 

@@ -2,7 +2,7 @@
 
 ## Why it matters
 
-A number means `> 0` in dygraph and `!= 0` in a graph. Of several elements a graph takes the first, where
+A number means `> 0` in dygraph and `!= 0` in a graph. With several elements, a graph takes the first, but
 dygraph raises.
 
 ## What to do

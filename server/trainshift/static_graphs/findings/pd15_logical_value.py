@@ -7,7 +7,7 @@ reads past the end.
 
 ## What to do
 
-Write `paddle.where` or an `if` for the value, and an `if` of its own around what must not run.
+Write `paddle.where` or an `if` for the value, and an `if` of its own around code that must not run.
 """
 
 from __future__ import annotations

@@ -2,12 +2,12 @@
 
 ## Why it matters
 
-A graph has no values when it is built: `a < t < b`, `max(t, u)`, `t in [1, 2]` or `layers[t]` fail, or take
-what they should not.
+A graph has no values when it is built: `a < t < b`, `max(t, u)`, `t in [1, 2]` or `layers[t]` fail, or select
+the wrong object.
 
 ## What to do
 
-Write what Paddle can build: `a < t and t < b`, `paddle.maximum(t, u)`, `paddle.sqrt(t)`.
+Write operations that Paddle can build: `a < t and t < b`, `paddle.maximum(t, u)`, `paddle.sqrt(t)`.
 
 ## More of it
 

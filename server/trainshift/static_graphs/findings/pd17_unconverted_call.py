@@ -2,7 +2,7 @@
 
 ## Why it matters
 
-Paddle converts what is called by name or as a method, and nothing that `partial`, `map` or `filter` call.
+Paddle converts functions called by name or as a method, but not those that `partial`, `map` or `filter` call.
 Its conditions on tensors fail there.
 
 ## What to do

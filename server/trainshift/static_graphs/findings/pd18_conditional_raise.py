@@ -2,8 +2,7 @@
 
 ## Why it matters
 
-Both branches are built into the graph, so that the exception is raised when the function is converted,
-always.
+Both branches are built into the graph, so the exception is always raised when the function is converted.
 
 ## What to do
 

@@ -2,8 +2,8 @@
 
 ## Why it matters
 
-Python's own statements run once, when the graph is built, and in both branches. A counter, a list or a
-print then tells nothing of what is computed.
+Python's own statements run once, when the graph is built, and in both branches. A counter, a list or a print
+then does not reflect the computation.
 
 ## What to do
 

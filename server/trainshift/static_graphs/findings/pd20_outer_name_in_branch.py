@@ -2,7 +2,7 @@
 
 ## Why it matters
 
-Paddle makes functions of them, in which a `global` name, a deleted name or a tensor attribute has no place.
+Paddle turns them into functions, which cannot contain a `global` name, a deleted name or a tensor attribute.
 The conversion fails with "no binding for nonlocal", or ends the interpreter.
 
 ## What to do

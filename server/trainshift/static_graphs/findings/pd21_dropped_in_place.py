@@ -2,8 +2,7 @@
 
 ## Why it matters
 
-In a graph `add_` is `add`: the tensor stays as it is, and the result is lost. That is so in both ways of
-conversion.
+In a graph `add_` is `add`: the tensor stays unchanged, and the result is lost, in both modes of conversion.
 
 ## What to do
 
@@ -12,7 +11,7 @@ written to.
 
 ## More of it
 
-In the same way a view (`x[0]`, `reshape`) does not see what is written to its tensor later.
+Likewise, a view (`x[0]`, `reshape`) does not see later writes to its tensor.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 ## Why it matters
 
-Where another name still reads that tensor, both share its memory in the graph. What changes one then
-changes the other: `y * 6` also changes `h`.
+If another name still reads that tensor, both share its memory in the graph. A write to one then changes the
+other: `y * 6` also changes `h`.
 
 ## What to do
 
@@ -11,7 +11,7 @@ Copy the tensor where it gets its second name: `y = paddle.assign(h)`.
 
 ## More of it
 
-This came with Paddle 3.0. Without `full_graph=True` the function is right while it runs, and wrong once it
+Paddle 3.0 introduced this. Without `full_graph=True` the function is right while it runs, and wrong once it
 is saved.
 """
 

@@ -2,12 +2,12 @@
 
 ## Why it matters
 
-A graph's tensors are of another class: `isinstance(t, paddle.Tensor)` and `type(t)` give another answer
-there, without a word.
+A graph's tensors are of another class: `isinstance(t, paddle.Tensor)` and `type(t)` silently give a different
+answer there.
 
 ## What to do
 
-Ask `paddle.is_tensor(t)`, which gives the same answer everywhere.
+Use `paddle.is_tensor(t)`, which gives the same answer everywhere.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ The graph keeps the value of its first call: a random number, a time, or a count
 
 ## What to do
 
-Give it as an argument, or draw it by Paddle: `paddle.rand([])` for `random.random()`.
+Pass it as an argument, or draw it with Paddle: `paddle.rand([])` for `random.random()`.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""The options of `to_static` must have the effect that they seem to have.
+"""The options of `to_static` must have the effect that they suggest.
 
 ## Why it matters
 
-Without `full_graph=True` an `input_spec` has no effect, unless the model is saved. On a method of a class
-that is no layer, or below `@classmethod`, Paddle raises.
+Without `full_graph=True` an `input_spec` has no effect, unless the model is saved. For a method of a class
+that is not a layer, or below `@classmethod`, Paddle raises.
 
 ## What to do
 
