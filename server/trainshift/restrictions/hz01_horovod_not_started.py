@@ -38,7 +38,7 @@ _STARTING = ("init", "setup", "set_up", "hvd", "horovod", "distribut")
 
 
 def check(program: Program, report: Report) -> Findings:
-    """At most one finding: the first call that comes too early."""
+    """Yield at most one finding: the first call that comes too early."""
     horovod = program.fact(Horovod)
     needing = set(horovod.calls(*RANK, *SIZE, *COLLECTIVE))
     if horovod.calls("is_initialized"):

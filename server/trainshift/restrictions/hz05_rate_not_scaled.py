@@ -31,7 +31,7 @@ from trainshift.python.syntax.chunk_syntax import Site
 
 
 def check(program: Program, report: Report) -> Findings:
-    """One finding for each distributed optimizer whose rate is that of one rank."""
+    """Yield a finding for each distributed optimizer whose rate is that of one rank."""
     rates = program.fact(Rates)
     if rates.is_set_later or _keeps_global_batch(program):
         return

@@ -74,7 +74,7 @@ def _is_scaled(program: Program, site: Site) -> bool:
 
 
 def _twice(program: Program, report: Report, rate: Occurrence, summing: list[Site]) -> Iterator[Finding]:
-    """(a) two factors, or one where gradients are added up."""
+    """Yield (a) two factors, or one factor with summed gradients."""
     count = program.fact(Scaling).count(rate)
     if count > 1:
         message = "This rate is multiplied by the number of ranks twice. Drop one factor."
@@ -88,7 +88,7 @@ def _twice(program: Program, report: Report, rate: Occurrence, summing: list[Sit
 
 
 def _without(program: Program, report: Report, rate: Occurrence) -> Change | None:
-    """The rate without a factor that is written out."""
+    """The rate without a literal factor."""
     edit = without_factor(program, rate)
     span = program.script.span(rate.node, rate.scope)
     return report.change("Drop the factor", span, (edit,)) if edit is not None else None
@@ -215,7 +215,7 @@ def _is_of_turn(program: Program, binding: Binding) -> bool:
 
 
 def _scaled_returns(program: Program, report: Report, site: Site, functions: list[Scope]) -> Change | None:
-    """The factor on all that a function of an epoch returns."""
+    """The factor on all results of a function of an epoch."""
     name = horovod_name(program, site)
     if len(functions) != 1 or not name or not functions[0].returns:
         return None
@@ -249,7 +249,7 @@ def _reads_rate(function: Scope) -> bool:
 
 
 def _warm_ups(program: Program, report: Report) -> Iterator[Finding]:
-    """(d) a warm-up to a rate that is not multiplied."""
+    """Yield (d) warm-ups to a rate that is not multiplied."""
     rates = program.fact(Rates)
     for site in program.fact(Horovod).calls("LearningRateWarmupCallback"):
         given = argument(site.node, 0, "initial_lr")
@@ -266,7 +266,7 @@ def _warm_ups(program: Program, report: Report) -> Iterator[Finding]:
 
 
 def _multipliers(program: Program, report: Report) -> Iterator[Finding]:
-    """(e) a constant below 1, which is applied again each epoch."""
+    """Yield (e) constants below 1 that are applied again each epoch."""
     for site in program.fact(Horovod).calls("LearningRateScheduleCallback"):
         given = argument(site.node, 1, "multiplier")
         if given is None or site.node in program.fact(Strangers).calls:
@@ -282,7 +282,7 @@ def _multipliers(program: Program, report: Report) -> Iterator[Finding]:
 
 
 def _beside_schedules(program: Program, report: Report) -> Iterator[Finding]:
-    """(f) callbacks that set the rate of an optimizer whose rate is a schedule object."""
+    """Yield (f) callbacks that set the rate of an optimizer whose rate is a schedule object."""
     rates = program.fact(Rates)
     given = [rate for site in rates.shared for rate in (rates.rate(site),) if rate is not None]
     if not given or not all(map(rates.is_schedule, given)):

@@ -42,7 +42,7 @@ _TAKE_OUT = "Remove it, and let trainshift convert write the averaging."
 
 
 def check(program: Program, report: Report) -> Findings:
-    """One finding for each call that has a model trained by an optimizer of each rank's own."""
+    """Yield a finding for each call that trains a model with an optimizer of each rank's own."""
     for_keras2 = program.fact(ForKeras2)
     for plain in program.fact(Together).plain_optimizers:
         related: tuple[Related, ...] = ()

@@ -43,7 +43,7 @@ def _what_to_write(program: Program, site: Site) -> str:
 
 
 def check(program: Program, report: Report) -> Findings:
-    """One finding for each call that takes gradients which nothing averages."""
+    """Yield a finding for each call whose gradients are not averaged."""
     for plain in program.fact(Together).plain_tapes:
         text = text_of(program, plain.site.node.func, plain.site)
         message = f"The gradients of {text}(...) are not averaged, so the ranks diverge."

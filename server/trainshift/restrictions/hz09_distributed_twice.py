@@ -73,7 +73,7 @@ def _inner(program: Program, given: ast.expr, site: Site, wraps: dict[ast.Call, 
 
 
 def _removed(program: Program, report: Report, site: Site, given: ast.expr) -> Change:
-    """Remove a wrapper: the whole statement, if it only gives the inner one a name again."""
+    """Remove a wrapper: the whole statement, if it only rebinds the name of the inner one."""
     node, text = site.statement.node, program.script.text(given, site)
     again = isinstance(node, ast.Assign) and [ast.unparse(each) for each in node.targets] == [
         ast.unparse(given)
@@ -110,7 +110,7 @@ def _is_before(program: Program, inner: Site, outer: Site, given: ast.expr) -> b
 
 
 def _reduced(program: Program, report: Report) -> Findings:
-    """Gradients that are reduced by hand, and were averaged before."""
+    """Yield gradients that are reduced by hand, although they were averaged before."""
     averaging = program.fact(Averaging)
     distributed = {each.site.node: each.site for each in program.fact(Steps).gradients if each.wraps}
     for site in program.script.sites_named("compute_gradients"):
@@ -150,7 +150,7 @@ def _sums(program: Program, site: Site) -> bool:
 
 
 def _both(program: Program, report: Report) -> Findings:
-    """Tapes and optimizers that are both wrapped: only the tape averages."""
+    """Yield tapes and optimizers that are both wrapped: only the tape averages."""
     averaging = program.fact(Averaging)
     seen = set[Site]()
     for step in program.fact(Steps).steps:

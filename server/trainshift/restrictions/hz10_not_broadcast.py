@@ -40,7 +40,7 @@ _WHY = "The ranks start from different weights and stay different."
 
 
 def check(program: Program, report: Report) -> Findings:
-    """One finding for each loop whose ranks start apart."""
+    """Yield a finding for each loop whose ranks start from different weights."""
     # Models whose gradients are not averaged yet (HZ07, HZ08) will be averaged, and also start from
     # different weights.
     loops = program.fact(Together).to_average

@@ -38,7 +38,7 @@ from trainshift.restrictions.facts.places import beside
 
 
 def check(program: Program, report: Report) -> Findings:
-    """One finding for each broadcast that does nothing or is undone."""
+    """Yield a finding for each broadcast that does nothing or is undone."""
     together = program.fact(Together)
     if together.loops and not together.averaged:
         return

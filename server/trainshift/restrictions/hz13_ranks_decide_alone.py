@@ -101,7 +101,9 @@ def check(program: Program, report: Report) -> Findings:
 
 
 def _of_skips(program: Program, report: Report, told: list[Span]) -> Iterator[Finding]:
-    """The steps that each rank leaves out by its own batch, and the loops that it ends by its own draw."""
+    """Yield the steps that each rank skips because of its own batch, and the loops that it ends by its
+    own draw.
+    """
     uniformity = program.fact(Uniformity)
     for each in program.fact(Decisions).all:
         around = program.script.statement_span(each.statement)
@@ -465,7 +467,7 @@ def _looks_up(test: ast.expr) -> bool:
 
 
 def _of_rates(program: Program, report: Report, loop: Loop, told: set[Statement]) -> Iterator[Finding]:
-    """The rates that a rank sets by values of its own."""
+    """Yield the rates that a rank sets by its own values."""
     runs = program.fact(Together).runs
     for rate in program.fact(Sinks).rates_set:
         statement = rate.statement

@@ -42,7 +42,7 @@ _DATASETS = ("batch", "padded_batch", "from_tensor_slices", "from_generator", "f
 
 
 def check(program: Program, report: Report) -> Findings:
-    """One finding for each split that leaves some rank more batches than others."""
+    """Yield a finding for each split that gives some ranks more batches than others."""
     shares = program.fact(Shares)
     seen = set[int]()
     for loop in program.fact(Together).averaged:
@@ -68,8 +68,8 @@ def check(program: Program, report: Report) -> Findings:
 
 
 def _taken(program: Program, report: Report, loop: Loop, uneven: Uneven) -> Change | None:
-    """Limit each rank to the number of batches that all have, after the batching of a split of known
-    length.
+    """Limit each rank to the number of batches that all ranks have, after the batching of a split of
+    known length.
     """
     feed = program.fact(Feeds).of(loop)
     batches = [each for each in feed.calls if each.name in ("batch", "padded_batch")]
@@ -89,7 +89,9 @@ def _taken(program: Program, report: Report, loop: Loop, uneven: Uneven) -> Chan
 
 
 def _stepped(program: Program, report: Report, loop: Loop, uneven: Uneven) -> Change | None:
-    """Limit each rank to the number of steps that all have, if a `fit` gets a part of an array directly."""
+    """Limit each rank to the number of steps that all ranks have, if a `fit` gets a part of an array
+    directly.
+    """
     fit, feed = loop.sites[0], program.fact(Feeds).of(loop)
     name, rows = horovod_name(program, fit), _rows(program, feed, uneven)
     batches = any(each.name in _DATASETS for each in feed.calls)

@@ -42,7 +42,7 @@ _MAKING = tuple(
 
 
 def check(program: Program, report: Report) -> Findings:
-    """One finding for each loop whose ranks all take the same batches."""
+    """Yield a finding for each loop whose ranks all take the same batches."""
     feeds = program.fact(Feeds)
     for loop in program.fact(Together).loops:
         feed = feeds.of(loop)

@@ -36,7 +36,7 @@ from trainshift.restrictions.facts.places import beside, replaced
 
 
 def check(program: Program, report: Report) -> Findings:
-    """One finding for each part that overlaps with those of other ranks."""
+    """Yield a finding for each part that overlaps with those of other ranks."""
     shares, runs = program.fact(Shares), program.fact(Together).runs
     told = set[tuple[ast.AST | Scope, str]]()
     for part in sorted(shares.parts, key=lambda each: span_of(program, each.at).start):

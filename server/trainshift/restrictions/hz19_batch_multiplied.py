@@ -34,7 +34,7 @@ from trainshift.restrictions.facts.places import horovod_name, text_of
 
 
 def check(program: Program, report: Report) -> Findings:
-    """One finding for each batch that is multiplied and not divided again."""
+    """Yield a finding for each batch that is multiplied and not divided again."""
     feeds = program.fact(Feeds)
     seen = set[int]()
     for loop in program.fact(Together).loops:

@@ -30,7 +30,9 @@ from trainshift.restrictions.facts.places import text_of
 
 
 def check(program: Program, report: Report) -> Findings:
-    """One finding for each write that all ranks make at one path, and for each library that tracks all."""
+    """Yield a finding for each write that all ranks make to one path, and for each tracker that all ranks
+    start.
+    """
     if not program.fact(Together).loops:
         return
     for at in program.fact(Writes).by_all:

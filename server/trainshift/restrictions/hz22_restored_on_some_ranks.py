@@ -36,7 +36,7 @@ from trainshift.restrictions.facts.places import beside, horovod_name
 
 
 def check(program: Program, report: Report) -> Findings:
-    """One finding for each load, and each first epoch, of some ranks alone."""
+    """Yield a finding for each load, and each first epoch, of only some ranks."""
     together = program.fact(Together)
     if not together.averaged:
         return
@@ -75,7 +75,7 @@ def _broadcast_behind(program: Program, report: Report, restore: Restore) -> Cha
 
 
 def _sent_epoch(program: Program, report: Report, epoch: Occurrence) -> Change | None:
-    """The epoch of rank 0, above the loop that begins at it."""
+    """The epoch of rank 0, sent above the loop that begins with it."""
     statement = epoch.statement
     if not isinstance(epoch.node, ast.Name) or statement is None or statement.scope is not epoch.scope:
         return None

@@ -40,7 +40,7 @@ _WRAPS = ("DistributedOptimizer", "PartialDistributedOptimizer")
 
 
 def check(program: Program, report: Report) -> Findings:
-    """One finding for each wrap that adds up the gradients of several batches."""
+    """Yield a finding for each wrap that sums the gradients of several batches."""
     for site in program.fact(Horovod).calls(*_WRAPS):
         at = next(iter(program.names.given(site, None, _PASSES)), None)
         averaged = next(iter(program.names.given(site, None, _AVERAGED)), None)

@@ -106,7 +106,7 @@ class _Top:
 
 
 def check(program: Program, report: Report) -> Findings:
-    """One finding for each import that is not at the top."""
+    """Yield a finding for each import that is not at the top."""
     top = _read_top(program)
     for statement in program.script.statements:
         if isinstance(statement.node, _IMPORTS) and not _is_future(statement):

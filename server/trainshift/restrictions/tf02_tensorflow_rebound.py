@@ -69,7 +69,9 @@ _TELLING = frozenset(
 
 
 def check(program: Program, report: Report) -> Findings:
-    """One finding for each name that TensorFlow has without an import, or that the import has to share."""
+    """Yield a finding for each name of TensorFlow without an import, or with another meaning beside the
+    import.
+    """
     reported: set[Binding] = set()
     for alias in program.fact(Aliases).aliases:
         if alias.is_module or (alias.dynamic and not alias.names and _may_be_used_as_module(program, alias)):

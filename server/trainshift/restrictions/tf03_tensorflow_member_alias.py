@@ -131,7 +131,7 @@ _FAMILIES = (
 
 
 def check(program: Program, report: Report) -> Findings:
-    """One finding for each name, attribute or item that is bound to a member of TensorFlow."""
+    """Yield a finding for each name, attribute or item that is bound to a member of TensorFlow."""
     for alias in program.fact(Aliases).aliases:
         if alias.is_module or alias.passed or not alias.names:
             continue

@@ -54,7 +54,7 @@ _STREAMS = frozenset({"io.StringIO", "io.BytesIO", "io.TextIOWrapper"})
 
 
 def check(program: Program, report: Report) -> Findings:
-    """One finding for each print with an argument that does something, or that may."""
+    """Yield a finding for each print with an argument that has, or may have, side effects."""
     for site in program.script.sites_named("print", *_aliases(program)):
         if program.names.calls(site, *_PRINTS):
             found = _judge(program, report, site)

@@ -152,7 +152,7 @@ def _place(site: Site) -> str:
 
 
 def _passed_on(program: Program, report: Report, called: set[ast.expr]) -> Iterator[Finding]:
-    """Yield findings for the method where it is not called."""
+    """Yield findings for the method where it is passed on without a call."""
     for statement in program.script.statements:
         if _PASSED not in statement.scope.facts.loads:
             continue

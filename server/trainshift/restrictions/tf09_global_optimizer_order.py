@@ -76,7 +76,7 @@ class _Use:
 
 
 def check(program: Program, report: Report) -> Findings:
-    """One finding for each function and each global optimizer that it cannot rely on."""
+    """Yield a finding for each function and each global optimizer on which it cannot rely."""
     for each in _globals(program):
         changed = _change(program, each.bindings)
         setting = _setting(program, each.name) if each.certain and changed is None else None

@@ -42,7 +42,7 @@ from trainshift.python.syntax.chunk_syntax import Binding
 
 
 def check(program: Program, report: Report) -> Findings:
-    """One finding for a program that trains in several files, where its script first does so."""
+    """Yield a finding for a program that trains in several files, where its script first does so."""
     first: dict[str, Loop] = {}
     for loop in sorted(program.fact(Loops).all, key=lambda loop: not loop.certain):
         first.setdefault(loop.script.path, loop)

@@ -61,7 +61,7 @@ _PERHAPS = {
 
 
 def check(program: Program, report: Report) -> Findings:
-    """One finding for each loop of another type, and for each further type that the program has."""
+    """Yield a finding for each loop of another type, and for each further type in the program."""
     for loop in (*program.fact(Loops).own, *program.fact(Loops).possible):
         if loop.pattern not in KNOWN_PATTERNS:
             unknown = loop.pattern is Pattern.UNKNOWN or not loop.certain

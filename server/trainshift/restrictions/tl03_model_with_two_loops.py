@@ -46,7 +46,7 @@ from trainshift.python.source.source import Span
 
 
 def check(program: Program, report: Report) -> Findings:
-    """Yield a finding for each loop that trains a model which an earlier loop of another type trains too."""
+    """Yield a finding for each loop that trains a model which an earlier loop of another type also trains."""
     loops = [loop for loop in program.fact(Loops).all if loop.pattern in KNOWN_PATTERNS]
     worst: dict[Loop, Finding] = {}
     for index, later in enumerate(loops):

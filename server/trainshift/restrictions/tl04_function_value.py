@@ -62,7 +62,9 @@ class _Use:
 
 
 def check(program: Program, report: Report) -> Findings:
-    """One finding for each place where a function of the script, or of a linked one, is used as a value."""
+    """Yield a finding for each place where a function of the script, or of a linked one, is used as a
+    value.
+    """
     seen: set[int] = set()
     for use in _uses(program, _names_of_functions(program)):
         if id(use.node) not in seen:  # each name of a tuple is bound to the whole tuple

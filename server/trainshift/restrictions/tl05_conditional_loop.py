@@ -66,7 +66,7 @@ class _Condition:
 
 
 def check(program: Program, report: Report) -> Findings:
-    """One finding for each loop, or call that reaches one, under a condition in this script."""
+    """Yield a finding for each loop, or call that reaches one, under a condition in this script."""
     reported: set[Span] = set()
     for loop in (*program.fact(Loops).all, *program.fact(Loops).possible):
         for site in loop.sites:

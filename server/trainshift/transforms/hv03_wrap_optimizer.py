@@ -75,7 +75,7 @@ from trainshift.transforms.rule import Proposals
 
 
 def propose(program: Program, report: Report) -> Proposals:
-    """One change for each statement that makes an optimizer, `compile` itself left to HV10."""
+    """Propose one change for each statement that creates an optimizer; HV10 handles `compile` itself."""
     made, _, hidden = program.fact(Wraps).all
     for wrap in made:
         if wrap.modes:

@@ -65,7 +65,7 @@ _LONGEST = 88
 
 
 def propose(program: Program, report: Report) -> Proposals:
-    """One change for each optimizer step that nothing broadcasts yet."""
+    """Propose one change for each optimizer step that is not broadcast yet."""
     for flag in program.fact(Flags).needed:
         step = flag.step
         reason = _reason_against(step) or _reason_on_keras3(program, flag)

@@ -112,7 +112,7 @@ def propose(program: Program, report: Report) -> Proposals:
 
 
 def _schedules(program: Program, report: Report) -> Proposals:
-    """One change for each statement that says how many steps a schedule is for (C25)."""
+    """Propose one change for each statement with the number of steps of a schedule (C25)."""
     found: dict[Statement, list[Horizon]] = {}
     mixed = program.fact(Pace).taken is Taken.MIXED
     asked = program.fact(CountedRates).asked
@@ -156,7 +156,7 @@ def _schedules(program: Program, report: Report) -> Proposals:
 
 
 def _limits(program: Program, report: Report) -> Proposals:
-    """One change for each test that counts the steps after which a training ends, or saves (C25)."""
+    """Propose one change for each test that counts the steps after which a training ends, or saves (C25)."""
     found: dict[Statement, list[Limit]] = {}
     for limit in program.fact(Counters).limits:
         found.setdefault(limit.statement, []).append(limit)
@@ -176,7 +176,7 @@ def _limits(program: Program, report: Report) -> Proposals:
 
 
 def _by_hand(program: Program, report: Report) -> Proposals:
-    """One change for each statement that reads a counter of steps for the rate that is set by hand (C25)."""
+    """Propose one change for each statement that computes a rate by hand from a counter of steps (C25)."""
     found: dict[Statement, dict[int, tuple[CountedRate, Occurrence]]] = {}
     for rate in program.fact(CountedRates).all:
         assert rate.value.statement is not None
@@ -258,7 +258,7 @@ def _means(program: Program, report: Report) -> Proposals:
 
 
 def _entries(program: Program, report: Report) -> Proposals:
-    """A change, or a remark, for each statement that counts on entries of steps (C25)."""
+    """Propose a change, or a remark, for each statement that relies on entries of steps (C25)."""
     for each in program.fact(Counters).entries:
         target = program.script.header_span(each.statement)
         if each.count is None:

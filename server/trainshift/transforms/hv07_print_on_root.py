@@ -47,7 +47,7 @@ from trainshift.transforms.rule import Proposals
 
 
 def propose(program: Program, report: Report) -> Proposals:
-    """One change for each statement that prints."""
+    """Propose one change for each statement that prints."""
     forms = {
         Form.GUARD: guard,
         Form.CONDITIONAL: _conditional,

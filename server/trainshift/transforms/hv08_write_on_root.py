@@ -98,7 +98,7 @@ _SHARED = "every rank restores what rank 0 has saved: all must see the same dire
 
 
 def propose(program: Program, report: Report) -> Proposals:
-    """One change for each statement that writes."""
+    """Propose one change for each statement that writes."""
     forms = {
         Form.GUARD: guard,
         Form.CONDITIONAL: or_none,

@@ -68,7 +68,7 @@ _WHOLE = "every rank reads all of the data in each epoch, because fit has no ste
 
 
 def propose(program: Program, report: Report) -> Proposals:
-    """One change for each `fit`, for each callback that writes, and for each other progress bar."""
+    """Propose one change for each `fit`, for each callback that writes, and for each other progress bar."""
     for callbacks in program.fact(CallbackLists).all:
         change = _fit(program, report, callbacks)
         if change is not None:

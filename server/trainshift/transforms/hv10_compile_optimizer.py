@@ -57,7 +57,7 @@ _TITLE = "Compile with an optimizer that averages the gradients over all ranks"
 
 
 def propose(program: Program, report: Report) -> Proposals:
-    """One change for each `compile` that names its optimizer or makes it in place."""
+    """Propose one change for each `compile` that names its optimizer or creates it in place."""
     made, named, _ = program.fact(Wraps).all
     for wrap in made:
         if wrap.compile is not None:
@@ -132,7 +132,7 @@ def _after(program: Program, report: Report, compile: Compile, line: str, title:
 
 
 def _before_fit(program: Program, report: Report, fit: Fit, line: str, title: str) -> Change:
-    """A line above the fit of a model that is loaded with its optimizer, for Keras 3."""
+    """Insert a line above the fit of a model that is loaded with its optimizer, for Keras 3."""
     site, layout, script = fit.site, program.fact(Layout), program.script
     edits = (layout.before(site.statement, [line.format(model=script.text(fit.model, site))]),)
     target = script.statement_span(site.statement)

@@ -55,7 +55,9 @@ _TITLE = "Let each rank choose its GPU"
 
 
 def propose(program: Program, report: Report) -> Proposals:
-    """One change for each statement that chooses GPUs other than by rank, or limits the memory of one."""
+    """Propose one change for each statement that chooses GPUs other than by rank, or limits the memory of
+    one.
+    """
     choices = program.fact(DeviceChoices)
     chosen = [choices.of_tensorflow]
     if choices.of_environment.places and choices.is_read:
@@ -131,7 +133,7 @@ def _unheard(program: Program, statement: Statement) -> tuple[str, ...]:
 
 
 def _taken_out(program: Program, report: Report, choices: Choices) -> Iterator[Change]:
-    """Yield changes to statements that choose devices together with something else, which stays."""
+    """Yield changes to statements that choose devices together with other work, which stays."""
     by_container: dict[ast.expr, list[Entry]] = {}
     for entry in choices.entries:
         by_container.setdefault(entry.container, []).append(entry)

@@ -82,7 +82,7 @@ class _Part:
 
 
 def propose(program: Program, report: Report) -> Proposals:
-    """One change for each Estimator, `RunConfig`, training and hook that writes."""
+    """Propose one change for each Estimator, `RunConfig`, training and hook that writes."""
     if not program.fact(Estimators).is_used:
         return
     for made in program.fact(Estimators).made:
@@ -100,7 +100,7 @@ def propose(program: Program, report: Report) -> Proposals:
 
 
 def _estimator(program: Program, report: Report, made: Made) -> Proposals:
-    """Keep the directory to rank 0, pin the session, and make the optimizer that is named."""
+    """Keep the directory to rank 0, pin the session, and create an optimizer given by name."""
     site, span = made.site, program.script.span(made.site.node, made.site)
     reason = made.reason or (
         "the Estimator is made inside an f-string; give it a statement of its own" if site.in_fstring else ""
@@ -226,7 +226,7 @@ def _training(program: Program, report: Report, hooks: Hooks) -> Proposals:
 
 
 def _unseen_specs(program: Program, report: Report) -> Proposals:
-    """A `train_and_evaluate` whose `TrainSpec` is not made in this file."""
+    """Yield each `train_and_evaluate` whose `TrainSpec` is not created in this file."""
     for loop in program.fact(Loops).own:
         for site in loop.sites:
             given = argument(site.node, 1, "train_spec") if site.name == "train_and_evaluate" else None

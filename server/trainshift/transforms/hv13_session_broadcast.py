@@ -45,7 +45,7 @@ _RESTORED = (
 
 
 def propose(program: Program, report: Report) -> Proposals:
-    """One change for each configuration, for each session without one and for each initialization."""
+    """Propose one change for each configuration, for each session without one and for each initialization."""
     for pin in program.fact(Sessions).pins:
         yield _pin(program, report, pin)
     for site, name in program.fact(Sessions).created:

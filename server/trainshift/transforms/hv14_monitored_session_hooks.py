@@ -51,7 +51,9 @@ _CREATORS = frozenset(
 
 
 def propose(program: Program, report: Report) -> Proposals:
-    """One change for each monitored session, for each session creator and for each hook that writes."""
+    """Propose one change for each monitored session, for each session creator and for each hook that
+    writes.
+    """
     for site, hooks in program.fact(HookLists).monitored.items():
         yield from _session(program, report, site, hooks)
         yield from left(report, hooks)

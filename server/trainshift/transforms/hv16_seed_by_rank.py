@@ -35,7 +35,9 @@ from trainshift.transforms.rule import Proposals
 
 
 def propose(program: Program, report: Report) -> Proposals:
-    """Propose one change for each seed, a remark on those that stay; a single remark if nobody chose this."""
+    """Propose one change for each seed, and a remark on those that stay; without the option, a single
+    remark.
+    """
     reasons = {each: program.fact(Seeds).reason(each.site) for each in program.fact(SeedPlaces).all}
     if not program.choices.seed_by_rank:
         free = [each for each, reason in reasons.items() if not reason]

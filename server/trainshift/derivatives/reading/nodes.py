@@ -1,5 +1,5 @@
-"""Read an expression as operations with derivatives: its active parts, and the values that the adjoint pass
-needs.
+"""Read an expression as operations with derivatives: its active parts, and the values that the adjoint
+pass needs.
 """
 
 from __future__ import annotations
@@ -287,8 +287,8 @@ class Nodes:
     # Values for the adjoint pass.
 
     def mark(self, node: Node) -> None:
-        """Mark the values that the adjoint pass needs in all operations below, and the cotangents that may be
-        too large.
+        """Mark the values that the adjoint pass needs in all operations below, and the cotangents that
+        may be too large.
         """
         if node.sort == "row" and node.row is not None:
             operands = dict(node.params)

@@ -552,8 +552,8 @@ class Reader:
         return self.whole.function(name) if name in self.module.functions else None
 
     def given_to_library(self, node: ast.expr) -> set[int]:
-        """The arguments of library calls that are library objects too, like `float` in `dtype=float`: they
-        are not called.
+        """The arguments of library calls that are library objects too, like `float` in `dtype=float`:
+        they are not called.
         """
         if not isinstance(node, ast.Call) or self.target(node) is not None:
             return set()

@@ -56,8 +56,8 @@ def _is_again_the_same(reader: Reader, call: ast.Call) -> bool:
 
 
 def changed_by_call(reader: Reader, call: ast.Call) -> set[str]:
-    """The variables that a call mutates: outer ones that the function assigns, and arguments. One without a
-    name here gets the name that `Sources` uses.
+    """The variables that a call mutates: outer ones that the function assigns, and arguments. One without
+    a name here gets the name that `Sources` uses.
     """
     if isinstance(call.func, ast.Attribute):
         known = reader.function.dotted(call.func) is not None or call.func.attr not in CHANGING_METHODS
@@ -113,8 +113,8 @@ def moving(reader: Reader, node: ast.For) -> tuple[set[str], set[str]]:
 
 
 def _reassigned(reader: Reader, node: ast.For) -> set[str]:
-    """The variables whose sequences a loop's body may replace by assignments, stores and calls; if a copy is
-    iterated, also by mutations.
+    """The variables whose sequences a loop's body may replace by assignments, stores and calls; if a copy
+    is iterated, also by mutations.
     """
     found = terms.names_bound([node.target, *node.body])
     if changed_inside(reader, node):
@@ -269,8 +269,8 @@ def _counts(reader: Reader, node: ast.AST, name: str, known: frozenset[str]) -> 
 
 
 def keys_named(reader: Reader, node: ast.For) -> ast.expr:
-    """The target of a loop with a unique name for each key of a dict, by which adjoints are found: not `_`,
-    nor a repeated name.
+    """The target of a loop with a unique name for each key of a dict, by which adjoints are found: not
+    `_`, nor a repeated name.
     """
     views = (
         each for each in terms.walk(node.iter) if isinstance(each, ast.Attribute) and each.attr == "items"

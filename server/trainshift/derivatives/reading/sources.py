@@ -94,8 +94,8 @@ class Sources:
     def changed(
         self, callee: Function, call: ast.Call, given: Mapping[str, ast.expr]
     ) -> Iterator[tuple[ast.expr, Kind]]:
-        """Yield the arguments that a call may mutate, with the kinds of their mutated parts: themselves or
-        deeper.
+        """Yield the arguments that a call may mutate, with the kinds of their mutated parts: themselves
+        or deeper.
         """
         known = [
             (argument, callee.kind(param))
@@ -227,8 +227,8 @@ def is_no_part(held: str, value: ast.expr) -> ast.stmt:
 
 
 def number(value: ast.expr | str) -> ast.expr:
-    """An expression that tests whether a variable or element is a number rather than an array, which may be a
-    view.
+    """An expression that tests whether a variable or element is a number rather than an array, which may
+    be a view.
     """
     read = terms.name(value) if isinstance(value, str) else terms.copied(value)
     return ast.UnaryOp(ast.Not(), terms.call("np.ndim", read))

@@ -432,8 +432,8 @@ class Pull(Writer):
         return aliases.showing(changed)
 
     def asks_for_value(self, node: Node) -> bool:
-        """Return whether a pullback needs a cotangent in the structure of the call's result, even if it is
-        zero.
+        """Return whether a pullback needs a cotangent in the structure of the call's result, even if it
+        is zero.
         """
         return any(each.value.container or each.value.has("array") for each in self._called(node))
 

@@ -36,8 +36,8 @@ class Writer:
                 self.helpers.add(each)
 
     def plain(self, expr: ast.expr) -> ast.expr:
-        """An expression without a derivative; functions as values become their derivatives, which return the
-        value first.
+        """An expression without a derivative; functions as values become their derivatives, which return
+        the value first.
         """
         new: dict[int, ast.expr] = {}
         originals: set[int] = set()

@@ -37,8 +37,8 @@ LINES = (
 
 @dataclass(frozen=True)
 class Build:
-    """A way to build Horovod: its purpose, environment variables and requirements, and whether we have run
-    it.
+    """A way to build Horovod: its purpose, environment variables and requirements, and whether we have
+    run it.
     """
 
     name: str

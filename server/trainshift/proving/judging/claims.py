@@ -205,8 +205,8 @@ def weights(seen: Seen) -> Found:
 
 
 def is_set_otherwise(seen: Seen) -> bool:
-    """Return whether ranks differ although they take the same steps from the same weights: other code sets
-    them.
+    """Return whether ranks differ although they take the same steps from the same weights: other code
+    sets them.
     """
     first, *others = seen.records
     return not any(judge.not_broadcast(seen.records)) and not any(

@@ -55,8 +55,8 @@ class Analysis(Generic[S]):
         raise NotImplementedError
 
     def refine(self, edge: Edge, state: S) -> S | None:
-        """Refine the state on an edge, for example by the test that holds there; None if the edge is never
-        taken.
+        """Refine the state on an edge, for example by the test that holds there; None if the edge is
+        never taken.
         """
         return state
 

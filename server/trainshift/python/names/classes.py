@@ -169,8 +169,8 @@ class ClassHierarchy:
     def assigned_attributes(
         self,
     ) -> tuple[dict[tuple[Scope | None, str], list[Binding]], dict[str, list[AttributeBinding]]]:
-        """The assignments to attributes in this script: to those of ``self``, by class and attribute, and to
-        others.
+        """The assignments to attributes in this script: to those of ``self``, by class and attribute, and
+        to others.
         """
         own: dict[tuple[Scope | None, str], list[Binding]] = {}
         others: dict[str, list[AttributeBinding]] = {}

@@ -37,8 +37,8 @@ class LinkedNames(Protocol):
     def assigned_attributes(
         self,
     ) -> tuple[dict[tuple[Scope | None, str], list[Binding]], dict[str, list[AttributeBinding]]]:
-        """The assignments to attributes in the script: to those of ``self``, by class and attribute, and to
-        others.
+        """The assignments to attributes in the script: to those of ``self``, by class and attribute, and
+        to others.
         """
 
     def values(self, node: ast.expr, scope: Scope, statement: Statement | None = None) -> Values:

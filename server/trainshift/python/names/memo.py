@@ -95,8 +95,8 @@ class Questions(Generic[T]):
         return True
 
     def ask(self, question: Question, find: Callable[..., T], *given: object) -> T:
-        """The result of ``find(*given)``, computed once; a preliminary one while a question that it needs is
-        open.
+        """The result of ``find(*given)``, computed once; a preliminary one while a question that it needs
+        is open.
         """
         known = self.known.get(question)
         if known is not None:

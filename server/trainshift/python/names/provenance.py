@@ -350,8 +350,8 @@ class Provenance:
                 yield from self._given_to_record(value, node.attr)
 
     def _given_to_record(self, record: Instance, name: str) -> Iterator[Step]:
-        """Yield the steps to the values of a library object's attribute, from its creation and later, in any
-        file.
+        """Yield the steps to the values of a library object's attribute, from its creation and later, in
+        any file.
         """
         site = self._script.site_of(record.node)
         given = self._keyword(site, name).step

@@ -133,8 +133,8 @@ class Resolver:
     def assigned_attributes(
         self,
     ) -> tuple[dict[tuple[Scope | None, str], list[Binding]], dict[str, list[AttributeBinding]]]:
-        """The assignments to attributes in this script: to those of ``self``, by class and attribute, and to
-        others.
+        """The assignments to attributes in this script: to those of ``self``, by class and attribute, and
+        to others.
         """
         return self._classes.assigned_attributes
 
@@ -333,8 +333,8 @@ class Resolver:
         return self.memo.ask((module, name), self._find_member, module, name)
 
     def _starred(self, script: LinkedScript, name: str) -> Values:
-        """The values of `name` through the script's star imports from the workspace; none if no module has
-        it.
+        """The values of `name` through the script's star imports from the workspace; none if no module
+        has it.
         """
         for path in script.star_paths:
             found = self._module_member(Module(path), name)

@@ -29,8 +29,8 @@ class OffsetMap:
         self._olds = [edit.start for edit in edits]
 
     def forward(self, offset: int) -> int:
-        """Map an offset of the first text to the second; an offset in replaced text maps to the start of its
-        replacement.
+        """Map an offset of the first text to the second; an offset in replaced text maps to the start of
+        its replacement.
         """
         index = bisect_right(self._olds, offset) - 1
         if index < 0:
@@ -70,8 +70,8 @@ class OffsetMap:
         return tuple(each for each in found if each.text or each.end > each.start or each is found[0])
 
     def _touches(self, index: int, edit: Edit) -> bool:
-        """Return whether an edit of the second text reaches into text that the first step wrote, or across a
-        gap.
+        """Return whether an edit of the second text reaches into text that the first step wrote, or
+        across a gap.
         """
         start, end = self._starts[index], self._ends[index]
         if start == end:

@@ -108,7 +108,7 @@ def hoisted(report: Report, title: str, at: Occurrence, branch: Branch) -> Chang
 def inserted(
     report: Report, title: str, text: str, place: Statement, *, behind: bool = False
 ) -> Change | None:
-    """The change that adds a line above a statement, or `behind` it, as far in as that."""
+    """The change that adds a line above a statement, or `behind` it, with the same indentation."""
     program = report.program
     lines = lines_of(program, place)
     if lines is None:

@@ -22,12 +22,12 @@ def horovod_name(program: Program, place: Occurrence | Site | Statement, *module
 
 
 def beside(program: Program, place: Place, message: str) -> Related:
-    """Another place that a hazard is about."""
+    """Another place for a hazard's finding."""
     return Related(span_of(program, place), message)
 
 
 def replaced(report: Report, title: str, at: Occurrence, text: str) -> Change:
-    """The change that puts other text in the place of an expression."""
+    """The change that replaces an expression by other text."""
     span = report.span_of(at)
     return report.change(title, span, (Edit(span.start, span.end, text),))
 
