@@ -224,6 +224,9 @@ def _foreign_loop(program: Program) -> tuple[Site, str] | None:
             site = loop.origin or loop.sites[0]
             reasons = _REASONS if loop.certain else _PERHAPS
             reason = reasons.get(loop.pattern, _REASONS[loop.pattern])
+            known = program.fact(Libraries).called(site, Role.TRAINS)
+            if loop.pattern is Pattern.LIBRARY and known is not None:
+                return site, known.text("reason")
             return site, reason.format(call=one_line(program.script.text(site.node.func, site)))
     return None
 
