@@ -35,7 +35,7 @@ EXPECTED = {
     "optuna_search": frozenset({"rate-not-scaled", "rank1-logged"}),
 }
 # The libraries that train themselves, and the names in their refusals.
-REFUSED = {"keras_tuner_search": "hides the fit"}
+REFUSED = {"keras_tuner_search": "search of KerasTuner"}
 
 
 def converted(path: Path) -> Conversion:
