@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from trainshift.core.choices import Choices
-from trainshift.dev.examples import read_examples
+from trainshift.dev.examples import fixture_of, read_examples
 from trainshift.engine.settings import read_settings
 from trainshift.libraries import toml
 
@@ -104,7 +104,7 @@ class Case:
     @property
     def name(self) -> str:
         """The name of the case in pytest."""
-        return f"{self.path.stem}: {self.heading}"
+        return f"{fixture_of(self.path)}: {self.heading}"
 
     @property
     def line(self) -> int | None:

@@ -17,6 +17,7 @@ from finding_fixtures import RESTRICTION_FILES, STATIC_FILES
 from fixtures import TRANSFORM_FILES
 from import_graph import PACKAGE, ROOT, nodes
 from trainshift.core.rule import Rule
+from trainshift.dev.examples import fixture_of
 from trainshift.engine.derivation_rules import DERIVATION_RULES
 from trainshift.engine.own_codes import OWN_CODES
 from trainshift.engine.registry import RULES
@@ -64,7 +65,13 @@ def test_rules_files_and_fixtures_have_one_name(rules, folder, fixtures) -> None
     # Hazards come last, whatever their letters.
     assert names == sorted(names, key=lambda name: (name.startswith("hz"), name))
     assert {path.stem for path in (PACKAGE / folder).glob("[ht]*[0-9]_*.py")} == set(names)
-    assert {path.stem for path in fixtures} == set(names)
+    assert {fixture_of(path) for path in fixtures} == set(names)
+
+
+def test_no_fixture_is_longer_than_a_diff_that_people_read() -> None:
+    files = (ROOT / "fixtures").glob("*/*.md")
+    long = {path.name: lines for path in files if (lines := path.read_text("utf-8").count("\n")) > 1500}
+    assert long == {}, "give a subject a file of its own, as in hv15_divide_data.arrays.md"
 
 
 @pytest.mark.parametrize(

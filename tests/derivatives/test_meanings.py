@@ -19,9 +19,10 @@ from random_names import ModuleAuthor
 from fixtures import rewrite_blocks
 from trainshift.derivatives import Derived, Refused, derive
 from trainshift.derivatives.reading.result import Mode
-from trainshift.dev.examples import Example, read_examples
+from trainshift.dev.examples import Example, files_of, read_examples
 
-CASES = read_examples(FOLDER / "names.md")
+FILES = {each.heading: path for path in files_of(FOLDER / "names.md") for each in read_examples(path)}
+CASES = [each for path in dict.fromkeys(FILES.values()) for each in read_examples(path)]
 MODES: tuple[Mode, ...] = ("reverse", "forward")
 # The file beside the cases, and its name.
 MINE = "def act(x):\n    return x * x * x\n\n\ndef abs(x):\n    return x * x\n"
@@ -120,7 +121,7 @@ def test_names_mean_what_they_mean_in_python(example: Example, update_fixtures: 
     assert "wrong" not in found
     assert "a mistake of" not in found
     if update_fixtures:
-        rewrite_blocks(FOLDER / "names.md", example.heading, {call: found})
+        rewrite_blocks(FILES[example.heading], example.heading, {call: found})
     else:
         assert found == example.blocks[call]
 

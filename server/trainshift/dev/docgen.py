@@ -15,7 +15,7 @@ from pathlib import Path
 from trainshift.core.choices import CHOICES
 from trainshift.core.finding import Verdict
 from trainshift.core.rule import Rule
-from trainshift.dev.examples import Example, read_examples, verdicts
+from trainshift.dev.examples import Example, files_of, read_examples, verdicts
 from trainshift.dev.protocol import PROTOCOL, protocol
 from trainshift.dev.settings_schema import settings_schema
 from trainshift.engine.derivation_rules import DERIVATION_RULES
@@ -276,8 +276,8 @@ def _derivation(rule: Rule) -> Iterator[str]:
 
 
 def _all_examples(fixture: Path) -> str:
-    link = f"../../../{fixture.relative_to(ROOT).as_posix()}"
-    return f"- All examples, which are its tests: [{fixture.name}]({link})"
+    links = (f"[{each.name}](../../../{each.relative_to(ROOT).as_posix()})" for each in files_of(fixture))
+    return f"- All examples, which are its tests: {', '.join(links)}"
 
 
 def _more(fixture: Path) -> Iterator[str]:
@@ -292,7 +292,8 @@ def _fixture(rule: Rule) -> Path:
 
 
 def _examples(fixture: Path) -> list[Example]:
-    return read_examples(fixture) if fixture.is_file() else []
+    files = files_of(fixture) if fixture.is_file() else []
+    return [each for path in files for each in read_examples(path)]
 
 
 def _kind(example: Example) -> str:

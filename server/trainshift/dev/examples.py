@@ -20,6 +20,16 @@ class Example:
     blocks: Mapping[str, str]
 
 
+def files_of(fixture: Path) -> list[Path]:
+    """The files of a fixture: its own, and one a subject (`hv15_divide_data.arrays.md`)."""
+    return [fixture, *sorted(fixture.parent.glob(f"{fixture.stem}.*.md"))]
+
+
+def fixture_of(path: Path) -> str:
+    """The name of the fixture that a file belongs to."""
+    return path.name.partition(".")[0]
+
+
 def read_examples(fixture: Path) -> list[Example]:
     """The examples of a fixture file, in order."""
     sections = re.split(r"^## ", fixture.read_text(encoding="utf-8"), flags=re.M)[1:]
