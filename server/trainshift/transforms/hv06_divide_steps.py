@@ -19,11 +19,12 @@ Where each rank takes its share of the steps, by this rule or by HV15, what a sc
 
     CosineDecay(0.1, decay_steps=900)       CosineDecay(0.1, decay_steps=900 / hvd.size())
 
-A schedule class of your own is asked for the step that one process would be at. What is computed from the
-length of a share (`epochs * len(train)`) stays. Divided too is what ends a training,
-saves or sets a rate at a number of steps, and the `total` of a progress bar. A counter of steps is multiplied
-where a rate is computed from it by hand. A plot of a value of each step over `range(1000)` asks how many
-there are; what else counts on a list with an entry for each step is reported.
+The `decay` of a legacy optimizer, which its steps count, is multiplied. A schedule class of your own is asked
+for the step that one process would be at. What is computed from the length of a share (`epochs * len(train)`)
+stays. Divided too is what ends a training, saves or sets a rate at a number of steps, and the `total` of a
+progress bar. A counter of steps is multiplied where a rate is computed from it by hand. A plot of a value of
+each step over `range(1000)` asks how many there are; what else counts on a list with an entry for each step
+is reported.
 
 Only a `take` that feeds a training loop is divided. A preview (`next(iter(ds.take(1)))`), an evaluation,
 `validation_steps`, and a `take` beside a `skip` of as many elements stay.
@@ -38,7 +39,9 @@ import ast
 
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
+from trainshift.core.ranks.rates import Rates
 from trainshift.core.report import Report
+from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.steps import is_plain
 from trainshift.libraries.common import is_common
 from trainshift.python.names.occurrence import Occurrence, of_call
@@ -104,6 +107,7 @@ def propose(program: Program, report: Report) -> Proposals:
             yield report.withheld(target, "the number of batches is hidden in * or ** arguments")
     if program.fact(Pace).taken is not Taken.ALL:
         yield from _schedules(program, report)
+        yield from _decays(program, report)
         yield from _limits(program, report)
         yield from _by_hand(program, report)
         yield from _totals(program, report)
@@ -206,6 +210,27 @@ def _by_hand(program: Program, report: Report) -> Proposals:
                 ),
             ),
         )
+
+
+def _decays(program: Program, report: Report) -> Proposals:
+    """Propose one change for each decay of a legacy optimizer's rate, which counts the steps of one rank."""
+    for site in program.fact(Rates).made:
+        decay = argument(site.node, None, "decay")
+        if decay is None or (isinstance(decay, ast.Constant) and not decay.value):
+            continue
+        if program.fact(Horovod).scaled(decay, site.scope, site.statement):
+            continue
+        target = program.script.statement_span(site.statement)
+        if program.fact(Pace).taken is Taken.MIXED or site.in_fstring:
+            yield report.remark(target, _MIXED.format("decay"))
+            continue
+        edits = program.fact(Layout).put(
+            decay, site, product(f"* {program.at(site).fact(Prerequisites).hvd}.size()")
+        )
+        number = program.script.text(decay, site)
+        title = f"Scale the decay ({number}) to the steps of one rank"
+        decision = f"decay ({number}) is multiplied by the number of ranks, as each takes fewer steps"
+        yield report.change(title, target, edits, decisions=(decision,))
 
 
 def _shortened(program: Program, horizon: Horizon) -> tuple[Edit, ...]:
