@@ -13,6 +13,7 @@ SAMPLE := fixtures/scripts/mnist_tape/before.py
 # Modules are compiled when they are imported first: most of what TensorFlow installs never is.
 INSTALL := pip install -q --no-compile
 ONE_RULE = $(if $(RULE),--rule $(RULE))
+OF_PYTHON = $(if $(filter AD% ad%,$(RULE)),tests/derivatives/test_derivation_fixtures.py)
 # Without the compiled modules that Python keeps, each process of a test would compile all anew.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -118,7 +119,7 @@ format: $(VENV)/.dev $(VENV)/.extension  ## Format and fix what can be fixed.
 	cd $(EXTENSION) && $(NPM) run -s format
 
 fixtures: $(VENV)/.dev  ## Rewrite what the fixtures expect (of one rule: RULE=hv05); read the diff.
-	$(BIN)/pytest -q tests/test_fixtures.py tests/test_restrictions.py --update-fixtures $(ONE_RULE)
+	$(BIN)/pytest -q tests/test_fixtures.py tests/test_restrictions.py $(OF_PYTHON) --update-fixtures $(ONE_RULE)
 
 docs: $(VENV)/.dev  ## Rewrite the pages and the lists of all codes.
 	$(BIN)/python -m trainshift.dev.docgen

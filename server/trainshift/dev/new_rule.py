@@ -69,6 +69,12 @@ _GRAPH = """import paddle
 def step(x):
     return paddle.abs(x) + 1
 ```
+
+```run
+step(paddle.to_tensor([1.0, 2.0, 3.0]))
+# full: agrees
+# sot: agrees
+```
 """
 _TRANSFORM = Layout(
     "transforms/__init__.py",
@@ -197,11 +203,11 @@ _OWN = Layout(
 
 ## Why it matters
 
-What follows from it.
+What follows for the user if it stays as it is.
 
 ## What to do
 
-How to put it right.
+How to put it right, by which setting or edit.
 """,
 )
 _DERIVATION = Layout(
