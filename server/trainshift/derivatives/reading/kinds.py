@@ -52,7 +52,7 @@ class Kind:
         return not self.found()._words.isdisjoint(words)
 
     def tell(self, *words: str) -> None:
-        """Adds words."""
+        """Add words."""
         if Kind.is_read_only:
             return
         self.found()._words.update(words)
@@ -63,7 +63,7 @@ class Kind:
         return self.found()._functions
 
     def tell_function(self, function: Hashable) -> None:
-        """Adds a function that the value may be."""
+        """Add a function that the value may be."""
         self.tell("function")
         self.functions.add(function)
 

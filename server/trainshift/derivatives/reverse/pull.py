@@ -377,7 +377,7 @@ class Pull(Writer):
         return whole
 
     def add(self, name: str, bar: ast.expr) -> None:
-        """Adds a cotangent to the adjoint of a variable."""
+        """Add a cotangent to the adjoint of a variable."""
         kind = self.function.kind(name)
         own = terms.name(self.bar(name))
         if not self.is_present(name):

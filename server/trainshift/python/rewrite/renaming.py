@@ -86,7 +86,7 @@ def _named(node: ast.AST, new: str) -> None:
 
 
 def _as_written(function: ast.FunctionDef, changed: Iterable[int]) -> None:
-    """Records which statements differ from the text."""
+    """Record which statements differ from the text."""
     changed = set(changed)
 
     def visit(statement: ast.stmt) -> bool:

@@ -45,8 +45,8 @@ def check(program: Program, judge: Judge) -> Findings:
                 yield from judge.say(
                     function,
                     statement,
-                    "This returns from a branch in another statement after which the function goes on, "
-                    "and the conversion fails",
+                    "This returns from a nested branch, but the function goes on after the outer statement, "
+                    "so the conversion fails",
                     "Keep the result in a name, or write `else` for the rest.",
                 )
             elif problem:
