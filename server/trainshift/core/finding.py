@@ -63,7 +63,8 @@ class Finding:
     consequence, in the script's own names.  `fix` is a change of the core that fixes it.  `concerns` is other
     code that is rewritten on the assumption that the restriction holds: a step, for a loop. `settled` means
     that no change can be wrong because of it here, although it is violated.  `asks` means that the fix
-    changes the results of a run, so the user has to choose it.
+    changes the results of a run, so the user has to choose it.  `problem` is the part of the message that
+    states the problem, where others repeat it.
     """
 
     code: str
@@ -75,6 +76,7 @@ class Finding:
     concerns: tuple[Span, ...] = ()
     settled: bool = False
     asks: bool = False
+    problem: str = ""
 
     def at(self, span: Span, related: tuple[Related, ...]) -> Finding:
         """Move the finding to its place in a changed text; `replace` takes three times as long."""
@@ -88,4 +90,5 @@ class Finding:
             self.concerns,
             self.settled,
             self.asks,
+            self.problem,
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from trainshift.core.finding import Finding, Related, Verdict
 from trainshift.core.program import Program
@@ -84,10 +85,10 @@ class Judge:
         later = "" if always or not sure else _LATER[function.mode]
         if later and not what.startswith(("Paddle", "Python")):
             what = what[:1].lower() + what[1:]
-        message = f"{later}{what}. {do}"
+        problem = f"{later}{what}"
         others = tuple(Related(self.script.span(node, statement), text) for node, text in related)
         place = self.script.span(at, statement) if isinstance(at, ast.AST) else at or statement
-        yield self.report.finding(verdict, place, message, others, fix)
+        yield replace(self.report.finding(verdict, place, f"{problem}. {do}", others, fix), problem=problem)
 
     def between(self, first: Statement, last: Statement) -> Span:
         """The span from the beginning of a statement to the end of a later one's header."""

@@ -357,8 +357,8 @@ def _refuse_findings(program: Program, function: StaticFunction) -> None:
                     ),
                     None,
                 )
-                reason = finding.message.split(". ")[0]
-                raise CannotExpand(statement.node if statement else function.node, reason, code.code)
+                node = statement.node if statement else function.node
+                raise CannotExpand(node, finding.problem, code.code)
 
 
 def _is_mended_return(function: StaticFunction, script: Script, start: int) -> bool:
