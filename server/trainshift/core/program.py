@@ -97,13 +97,12 @@ class Program:
         The facts refer to each other, and Python's garbage collection would take longer than half a check.
         Parsed files stay.
         """
-        script, workspace = self.script, self.script.workspace
-        scripts = [script] if workspace is None else workspace.scripts
-        names = [other.names for other in scripts]
+        script, names, workspace = self.script, self.script.names, self.script.workspace
         self.forget_facts()
-        for each in (*names, workspace, script):
-            if each is not None:
-                vars(each).clear()
+        if workspace is not None:
+            workspace.forget()
+        for each in (names, script):
+            vars(each).clear()
 
     def forget_facts(self) -> None:
         """Forget the facts of the program, but not those of its files' scripts, which others may share."""

@@ -30,7 +30,8 @@ from trainshift.core.ranks.uniformity import Uniformity
 from trainshift.core.report import Report
 from trainshift.core.rule import Findings
 from trainshift.python.flow.traversal import reachable
-from trainshift.python.names.occurrence import Occurrence
+from trainshift.python.names.expressions import ExpressionsByKind
+from trainshift.python.names.occurrence import Occurrence, of_call
 from trainshift.python.names.values import Literal
 from trainshift.python.source.edit import Change, Edit
 from trainshift.python.syntax.chunk_syntax import last_name
@@ -42,6 +43,8 @@ _FEW = 16
 
 def check(program: Program, report: Report) -> Findings:
     """Yield one finding for each division whose result may be 0 epochs or steps."""
+    if not any(_is_divided(program, each) for each in _candidates(program)):
+        return
     seen = set[int]()
     for loop in program.fact(Together).loops:
         feed = program.fact(Feeds).of(loop)
@@ -60,14 +63,25 @@ def check(program: Program, report: Report) -> Findings:
 
 def _divisions(program: Program, count: Occurrence) -> Iterator[Occurrence]:
     """Yield the divisions by the number of ranks behind a count, rounded down."""
-    uniformity = program.fact(Uniformity)
     for at in reachable([count], partial(_giving, program), lambda each: (id(each.node), id(each.scope))):
-        match at.node:
-            case ast.BinOp(op=ast.FloorDiv(), right=right) if uniformity.on_size(at.part(right)):
-                yield at
-            case ast.Call(args=[ast.BinOp(op=ast.Div(), right=right)]):
-                if _rounds(at.node) and uniformity.on_size(at.part(right)):
-                    yield at
+        if _is_divided(program, at):
+            yield at
+
+
+def _is_divided(program: Program, at: Occurrence) -> bool:
+    """Return whether an expression is a division by the number of ranks, rounded down."""
+    match at.node:
+        case ast.BinOp(op=ast.FloorDiv(), right=right):
+            return program.fact(Uniformity).on_size(at.part(right))
+        case ast.Call(args=[ast.BinOp(op=ast.Div(), right=right)]):
+            return _rounds(at.node) and program.fact(Uniformity).on_size(at.part(right))
+    return False
+
+
+def _candidates(program: Program) -> Iterator[Occurrence]:
+    """Yield the divisions of a program, in code that a count may come from."""
+    yield from program.fact(ExpressionsByKind).of(ast.BinOp)
+    yield from map(of_call, program.script.sites_named("int", "floor"))
 
 
 def _giving(program: Program, count: Occurrence) -> list[Occurrence]:

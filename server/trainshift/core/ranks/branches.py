@@ -39,6 +39,7 @@ class Branches:
         self._uniformity = program.fact(Uniformity)
         self._flow = program.fact(ControlFlow)
         self._statements: dict[Statement, Branch | None] = {}
+        self._tested: dict[Scope | Script, bool] = {}
         self._asked: set[Scope] = set()
 
     @cached_property
@@ -128,12 +129,19 @@ class Branches:
 
     def _is_near_test(self, statement: Statement) -> bool:
         """Return whether the function, class or file around a statement tests the rank."""
-        return self._code_of(statement) in self._tested
+        code = self._code_of(statement)
+        if code not in self._tested:
+            self._tested[code] = any(map(self._asks_rank, self._tests.get(code, ())))
+        return self._tested[code]
 
     @cached_property
-    def _tested(self) -> set[Scope | Script]:
-        tests = (each for each in self._script.statements if isinstance(each.node, ast.If))
-        return {self._code_of(each) for each in tests if self._asks_rank(each)}
+    def _tests(self) -> dict[Scope | Script, list[Statement]]:
+        """Every `if`, by the function, class or file around it."""
+        found: dict[Scope | Script, list[Statement]] = {}
+        for each in self._script.statements:
+            if isinstance(each.node, ast.If):
+                found.setdefault(self._code_of(each), []).append(each)
+        return found
 
     def _code_of(self, statement: Statement) -> Scope | Script:
         scope = statement.scope

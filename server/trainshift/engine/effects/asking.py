@@ -114,8 +114,20 @@ def forecast_around(program: Program, files: ParsedFiles | None, runtime: Runtim
         found = files.once(("forecast", *key), partial(_of_file, *key, files))
         if found is not None:
             return Forecast(tuple(each for each in found.outcomes if each.path == script.path))
-    found = _forecast(script, choices, files, runtime, program) or Forecast(())
+    find = partial(_forecast, script, choices, files, runtime, program)
+    if files is not None and len(script.linked) > 1 and _is_as_for_others(script, files, runtime):
+        found = files.once(("forecast", script.path, choices), find) or Forecast(())
+    else:
+        found = find() or Forecast(())
     return Forecast(tuple(each for each in found.outcomes if each.path == script.path), found.text)
+
+
+def _is_as_for_others(script: Script, files: ParsedFiles, runtime: Runtime | None) -> bool:
+    """Return whether the forecast of a script is that of the program for the checks of its other files."""
+    code = files.read(script.path)
+    is_read = code is not None and code.source.text == script.source.text
+    is_whole = script.workspace is None or not script.workspace.left_out
+    return is_read and is_whole and (runtime is None or not runtime.too_new)
 
 
 def _of_file(start: str, choices: Choices, files: ParsedFiles) -> Forecast | None:

@@ -117,7 +117,7 @@ class ClassHierarchy:
         return None
 
     def heirs(self, cls: Scope) -> list[Scope]:
-        """The classes of any linked script that inherit from `cls`, directly or indirectly."""
+        """The classes of any linked script that inherit from `cls`, directly or not, and may be used."""
         found = self._names.memo.ask(("heirs", id(cls)), self._find_heirs, cls)
         return sorted((value.scope for value in found if isinstance(value, Class)), key=self._order)
 
@@ -127,12 +127,18 @@ class ClassHierarchy:
         return home.path, home.statement_span(cls.statement).start if cls.statement is not None else 0
 
     def _find_heirs(self, cls: Scope) -> Values:
+        workspace = self._script.workspace
+
         def heirs(base: Scope) -> Iterator[Scope]:
             for script in self._script.home(cls).users:
                 if base.name in script.code.mentioned:
                     yield from (each for each in script.names.possible_heirs if base in self.ancestry(each))
 
-        return frozenset(Class(each) for each in reachable([cls], heirs) if each is not cls)
+        return frozenset(
+            Class(each)
+            for each in reachable([cls], heirs)
+            if each is not cls and (workspace is None or workspace.runs(each, each.statement))
+        )
 
     def fields(self, cls: Scope) -> list[str]:
         """The fields of a dataclass or named tuple, in order; none for another class."""

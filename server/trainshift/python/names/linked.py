@@ -8,18 +8,19 @@ from typing import Protocol
 
 from trainshift.python.names.memo import Memo
 from trainshift.python.names.occurrence import Occurrence, Step
-from trainshift.python.names.values import Values
+from trainshift.python.names.values import Value, Values
 from trainshift.python.source.source import Span
 from trainshift.python.syntax.chunk_syntax import (
     AttributeBinding,
     Binding,
+    ChunkSyntax,
     ItemBinding,
     Scope,
     Site,
     Slot,
     Statement,
 )
-from trainshift.python.syntax.code import Code
+from trainshift.python.syntax.code import Code, Runs
 
 
 class LinkedNames(Protocol):
@@ -71,6 +72,13 @@ class LinkedNames(Protocol):
     def bound(self, binding: Binding) -> Values:
         """The values of one binding."""
 
+    def attribute_of(self, value: Value, name: str) -> Values:
+        """The possible values of an object's attribute."""
+
+    @property
+    def ancestry(self) -> Callable[[Scope], list[Scope | str]]:
+        """The function from a class to itself and all its bases, the library's by name."""
+
     def source_of(self, binding: Binding) -> Step:
         """The sources of a binding's value, as occurrences."""
 
@@ -96,6 +104,10 @@ class LinkedScript(Protocol):
 
     @property
     def code(self) -> Code: ...
+    @property
+    def facts(self) -> Sequence[ChunkSyntax]: ...
+    @property
+    def imports(self) -> Sequence[Binding]: ...
     @property
     def path(self) -> str: ...
     @property
@@ -127,5 +139,8 @@ class LinkedFiles(Protocol):
     """The files around a script, from the point of view of its names."""
 
     def script(self, path: str) -> LinkedScript | None: ...
+    def run_by_import(self, script: LinkedScript, binding: Binding) -> Iterator[str]: ...
+    @property
+    def runs(self) -> Runs: ...
     def below(self, path: str, name: str) -> str: ...
     def locate(self, script: LinkedScript, full_name: str) -> tuple[str, tuple[str, ...]]: ...

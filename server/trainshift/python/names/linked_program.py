@@ -1,8 +1,8 @@
 """The linked program: the files of a program as one script, which rules read across files.
 
 Its text is that of the files one after another, with a line end between them, and its statements and calls
-are those of the files that run (`Reachability`).  Names keep their files: a question about code is passed on
-to the names of its own file.
+are those that run (`Workspace.runs`).  Names keep their files: a question about code is passed on to the
+names of its own file.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from typing import TypeVar
 
-from trainshift.python.names.reachability import Reachability
 from trainshift.python.names.script import Script
 from trainshift.python.source.edit import Edit
 from trainshift.python.source.source import Source
@@ -47,7 +46,8 @@ class LinkedProgram(Script):
             at += len(script.source.text) + len(_BETWEEN)
         text = _BETWEEN.join(script.source.text for script in scripts)
         first = scripts[0]
-        super().__init__(Code(Source(text), chunks, Reachability(scripts).runs), first.workspace, first.path)
+        assert first.workspace is not None
+        super().__init__(Code(Source(text), chunks, first.workspace.runs), first.workspace, first.path)
 
     def home(self, scope: Scope) -> Script:
         """The script of the scope's file."""

@@ -14,15 +14,25 @@ from typing import NamedTuple
 
 from trainshift.libraries import api
 from trainshift.python.flow.traversal import reachable
-from trainshift.python.names.script import Script
-from trainshift.python.syntax.chunk_syntax import ChunkSyntax, Scope, Statement, behind_main_guard
+from trainshift.python.names.linked import LinkedScript
+from trainshift.python.names.values import Module, Value
+from trainshift.python.syntax.chunk_syntax import (
+    ChunkSyntax,
+    Scope,
+    Statement,
+    behind_main_guard,
+    children,
+    dotted,
+)
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _DEFINITIONS = (*_FUNCTIONS, ast.ClassDef)
-# Functions that read names as strings: they may read any name, or any attribute.
+# Functions that read names as strings: any name, or any attribute of the object that they are given.
 _REFLECTION = frozenset({"globals", "vars", "eval", "exec", "import_module", "__import__"})
-_OF_ATTRIBUTES = frozenset({"getattr"})
+_OF_ATTRIBUTES = frozenset({"getattr", "vars"})
 _NAMESPACES = frozenset({"globals", "vars"})
+# Reads that give a module as an object, whatever its name.
+_GIVING_MODULES = frozenset({"modules", "getmodule"})
 
 
 class Reachability:
@@ -31,20 +41,20 @@ class Reachability:
     With `seen`, attributes read by strings are ignored, so that only visible reads count.
     """
 
-    def __init__(self, scripts: Sequence[Script], seen: bool = False) -> None:
-        self._start, *self._others = scripts
+    def __init__(self, scripts: Sequence[LinkedScript], seen: bool = False) -> None:
+        self._started = scripts[0].code.offsets
         self._idle: set[Scope] = set()
         spread = _Spread(scripts, seen)
         if spread.hides_names:
             return
-        for script in self._others:
+        for script in scripts[1:]:
             for facts in script.facts:
                 idle = facts.scopes if facts not in spread.run else spread.waiting.get(facts, ())
                 self._idle.update(idle)
 
     def runs(self, scope: Scope, statement: Statement | None) -> bool:
         """Return whether code in `scope`, at `statement` if given, may run."""
-        if id(scope.facts) in self._start.code.offsets:
+        if id(scope.facts) in self._started:
             return True
         current: Scope | None = scope
         while current is not None:
@@ -58,11 +68,12 @@ class _Spread:
     """The spread from started code to everything that it reads: chunks that `run`, and methods not called
     yet.
 
-    A method waits until running code reads its name.  If any name may be read by a string, `hides_names` is
-    true, and everything may run.
+    A method waits until running code reads its name.  `hides_names` is true if any name may be read by a
+    string, so that everything may run.  Reading attributes by strings does that too where the program passes
+    one of its modules as an object.
     """
 
-    def __init__(self, scripts: Sequence[Script], seen: bool) -> None:
+    def __init__(self, scripts: Sequence[LinkedScript], seen: bool) -> None:
         self._start = scripts[0]
         self._may_call_any = False
         """Whether a method may be called by a text, so that none waits."""
@@ -75,12 +86,32 @@ class _Spread:
         self.run: set[ChunkSyntax | Scope] = set()
         self.waiting: dict[ChunkSyntax, set[Scope]] = {}
         self.hides_names = False
-        hiding = _REFLECTION if seen else _REFLECTION | _OF_ATTRIBUTES
         starts = [*self._import(self._start), *self._start.facts]
         for each in reachable(starts, self._next, seen=self.run):
-            if isinstance(each, ChunkSyntax) and not hiding.isdisjoint(each.once(_reflection).hiding):
+            if isinstance(each, ChunkSyntax) and each.once(_reflection).hides:
                 self.hides_names = True
-                break
+                return
+        chunks = (each for each in self.run if isinstance(each, ChunkSyntax))
+        self.hides_names = self._may_call_any and any(map(self._gives_module, chunks))
+
+    def _gives_module(self, facts: ChunkSyntax) -> bool:
+        """Return whether a chunk uses a module of the program as an object, rather than a name of it."""
+        if not _GIVING_MODULES.isdisjoint(facts.loads):
+            return True
+        home = self._homes[facts]
+        roots: dict[str, set[Value]] = {}
+        for binding in home.imports:
+            if isinstance(binding.target, ast.alias):
+                name = binding.target.asname or binding.target.name.partition(".")[0]
+                roots.setdefault(name, set()).update(home.names.bound(binding))
+        for root, *parts in facts.once(_whole_reads):
+            values = roots.get(root) or {Module(path) for path in home.star_paths}
+            for part in parts if root in roots else (root, *parts):
+                of_modules = (each for each in values if isinstance(each, Module))
+                values = {value for each in of_modules for value in home.names.attribute_of(each, part)}
+            if any(isinstance(each, Module) for each in values):
+                return True
+        return False
 
     def _next(self, running: ChunkSyntax | Scope) -> Iterator[ChunkSyntax | Scope]:
         if isinstance(running, Scope):
@@ -99,7 +130,7 @@ class _Spread:
                 if path in self._not_imported:
                     yield from self._import(self._not_imported.pop(path))
 
-    def _import(self, script: Script) -> Iterator[ChunkSyntax | Scope]:
+    def _import(self, script: LinkedScript) -> Iterator[ChunkSyntax | Scope]:
         """Yield the chunks that run on import of a file, or that define names that were read already."""
         for new, old in script.code.renamed_imports:
             self._renamed.setdefault(new, []).append(old)
@@ -134,7 +165,7 @@ class _Spread:
         return [name for name, count in left.items() if count > 0]
 
 
-def _methods_nothing_else_calls(script: Script, facts: ChunkSyntax) -> Iterator[Scope]:
+def _methods_nothing_else_calls(script: LinkedScript, facts: ChunkSyntax) -> Iterator[Scope]:
     """The methods that run only if their name is read: neither a decorator nor a library's class
     calls them.
     """
@@ -166,11 +197,9 @@ def _loads_in(scope: Scope) -> Counter[str]:
 
 
 class _Reflection(NamedTuple):
-    """The names that a chunk reads by strings: any name (`hiding` is the reason), any of its own `methods`,
-    or some.
-    """
+    """The names that a chunk reads by strings: any name (`hides`), any of an object (`methods`), or some."""
 
-    hiding: frozenset[str] = frozenset()
+    hides: bool = False
     methods: bool = False
     read: frozenset[str] = frozenset()
 
@@ -194,11 +223,27 @@ def _reflection(facts: ChunkSyntax) -> _Reflection:
             case ast.Call(ast.Name("getattr"), [_, ast.Constant(str(text)), *_]):
                 counts["getattr"] -= 1
                 read.add(text)
-            case ast.Call(ast.Name("getattr"), [ast.Name("self" | "cls"), *_]):
-                counts["getattr"] -= 1
+            case ast.Call(ast.Name("getattr" | "vars" as name), [_, *_]):
+                counts[name] -= 1
                 methods = True
-    hiding = frozenset(name for name, count in counts.items() if count > 0)
-    return _Reflection(hiding, methods, frozenset(read))
+            case ast.Attribute(base, name, ast.Load()) if name in counts:
+                # A method of that name is none of Python's functions.
+                counts[name] -= dotted(base) not in ("builtins", "importlib")
+    return _Reflection(any(count > 0 for count in counts.values()), methods, frozenset(read))
+
+
+def _whole_reads(facts: ChunkSyntax) -> list[list[str]]:
+    """The parts of each dotted name that a chunk reads, the longest ones."""
+    found: list[list[str]] = []
+    waiting: list[ast.AST] = [statement.node for statement in facts.top]
+    while waiting:
+        node = waiting.pop()
+        name = dotted(node) if isinstance(node, ast.Name | ast.Attribute) else ""
+        if name:
+            found.append(name.split("."))
+        else:
+            waiting += ast.iter_child_nodes(node)
+    return found
 
 
 def _defined(facts: ChunkSyntax) -> list[str] | None:
@@ -208,11 +253,20 @@ def _defined(facts: ChunkSyntax) -> list[str] | None:
         node = statement.node
         if isinstance(node, _DEFINITIONS) and not node.decorator_list:
             names.append(node.name)
-        elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Name) and _are_names(node.targets):
+        elif isinstance(node, ast.Assign) and _only_names(node.value) and _are_names(node.targets):
             names += [each.id for each in node.targets if isinstance(each, ast.Name)]
         elif not _is_main_guard(statement):
             return None
     return names
+
+
+def _only_names(value: ast.expr) -> bool:
+    """Return whether a value is another name's, or a table of such: ``{"Dense": Dense, "MLP": MLP}``."""
+    displays = (ast.Dict, ast.List, ast.Tuple, ast.Set)
+    start: list[ast.AST] = [value]
+    parts = list(reachable(start, lambda each: children(each) if isinstance(each, displays) else ()))
+    leaves = [each for each in parts if not isinstance(each, (*displays, ast.Constant, ast.expr_context))]
+    return bool(leaves) and all(isinstance(each, ast.Name) for each in leaves)
 
 
 def _are_names(targets: list[ast.expr]) -> bool:

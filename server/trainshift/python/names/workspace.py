@@ -17,10 +17,11 @@ from trainshift.libraries.roles import NOT_IN_WORKSPACES
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.linked import LinkedScript
 from trainshift.python.names.memo import Memo
+from trainshift.python.names.reachability import Reachability
 from trainshift.python.names.script import Script
 from trainshift.python.names.search_path import search_path
 from trainshift.python.syntax.chunk_syntax import Binding, Scope, for_type_checkers
-from trainshift.python.syntax.code import Code
+from trainshift.python.syntax.code import Code, Runs
 
 T = TypeVar("T")
 # At most this many files are read for one script, unless its program is to be converted.
@@ -115,6 +116,22 @@ class Workspace:
         return found
 
     @cached_property
+    def runs(self) -> Runs:
+        """The test of whether code in a scope, at a statement if given, may run where the root is started."""
+        # Names are resolved apart for it: here, questions may be open that need this answer.
+        apart = self.rewritten({each.path: each.code for each in self.reachable})
+        vars(apart)["runs"] = lambda scope, statement: True
+        try:
+            return Reachability(apart.reachable).runs
+        finally:
+            apart.forget()
+
+    def forget(self) -> None:
+        """Free at once all that is known of names; the workspace must not be used afterwards."""
+        for each in (*(script.names for script in self.scripts), self):
+            vars(each).clear()
+
+    @cached_property
     def root_is_imported(self) -> bool:
         """Return whether a script that the root imports, directly or indirectly, imports the root."""
         others = (script for script in self.reachable if script is not self.root)
@@ -125,7 +142,7 @@ class Workspace:
         for binding in script.imports:
             yield from self.run_by_import(script, binding)
 
-    def run_by_import(self, script: Script, binding: Binding) -> Iterator[str]:
+    def run_by_import(self, script: LinkedScript, binding: Binding) -> Iterator[str]:
         """Yield the files that one import runs: packages first, then the module; none for type checkers."""
         if binding.statement is None or for_type_checkers(binding.statement):
             return
