@@ -76,7 +76,7 @@ def test_a_broadcast_that_is_undone() -> None:
     later = ["0", "1", "2", "3"]
     apart = [run(record(rank, weights=[*later, f"{rank}", f"{rank}"]), rank) for rank in (0, 1)]
     found = judged(apart, arrays([1.0] * STEPS))
-    assert "They are apart from step 5 on." in found["weights"].says
+    assert "They differ from step 5 on." in found["weights"].says
     assert (found["weights"].verdict, found["broadcast"].verdict) == ("fails", "holds")
 
 
@@ -280,16 +280,16 @@ def test_what_follows_the_last_step_is_not_said_to_hold_unless_it_was_run() -> N
     assert "was not run" in found.says
     broken = record(1, error_after="Traceback\nValueError: no checkpoint.\n")
     for zero, before, says in (
-        (record(0, **through), record(0, **through), "ValueError: no checkpoint. One process does not. See"),
+        (record(0, **through), record(0, **through), "ValueError: no checkpoint. One process does not. Run"),
         (
             record(0, **through),
             record(0, **left),
-            "rank 1 stopped with an error: ValueError: no checkpoint. See",
+            "rank 1 stopped with an error: ValueError: no checkpoint. Run",
         ),
         (
             broken,
             broken,
-            "rank 0 stopped with an error: ValueError: no checkpoint. One process does so, too. See",
+            "rank 0 stopped with an error: ValueError: no checkpoint. One process does so, too. Run",
         ),
     ):
         found = ends(zero, broken, before)
@@ -346,7 +346,7 @@ def test_a_download_of_every_rank_is_not_put_on_rank_0_alone() -> None:
     told = {"train.py:3": "Downloading data from https://example.org/mnist.npz"}
     loads = replace(run(record(1, printed_at=told)), stdout=f"{told['train.py:3']}\n")
     found = judged([run(record(0)), loads])["output"]
-    assert (found.verdict, found.do[:28]) == ("fails", "Let rank 0 download first, a")
+    assert (found.verdict, found.do[:28]) == ("fails", "Let rank 0 download first: r")
 
 
 def test_what_other_ranks_log_is_told_apart_from_what_they_print() -> None:
@@ -372,7 +372,7 @@ def test_what_is_timed_on_shared_cores_shows_no_gain() -> None:
             assert worth(gpus, each).verdict == "not seen"
             assert "share the cores of one machine" in worth(gpus, each).says
     assert (worth(2, 0.5).verdict, worth(2, 0.4).verdict) == ("not seen", "not seen")
-    assert "more than 2 ranks can give" in worth(2, 0.4).says
+    assert "more than 2 ranks can gain" in worth(2, 0.4).says
     assert worth(2, 1.2, reduced=[]).verdict == "not seen"
     assert "trains by itself" in worth(2, 1.2, reduced=[]).says
 
