@@ -7,8 +7,9 @@ from collections.abc import Mapping
 
 from fixtures import ProgramFolder
 from trainshift.core.choices import Choices
-from trainshift.engine.analysis import Analysis, analyze_script
+from trainshift.engine.analysis import Analysis
 from trainshift.engine.conversion import Conversion, convert_program, finished_plan
+from trainshift.engine.programs import KeptClaims, analyze_program
 from trainshift.engine.workspace import ParsedFiles, files_in_memory, read_linked
 from trainshift.python.names.script import Script
 from trainshift.python.source.edit import Change, apply, merge
@@ -47,9 +48,10 @@ def changed(conversion: Conversion) -> Texts:
 
 def analyzed(program: Texts, start: str) -> Analysis:
     """All changes of the program that a file starts."""
-    script = read_linked(program[start], ROOT + start, in_memory(program))
+    files = in_memory(program)
+    script = read_linked(program[start], ROOT + start, files)
     assert isinstance(script, Script), script
-    return analyze_script(script)
+    return analyze_program(script, files, claims=KeptClaims(files).of)
 
 
 def with_change(program: Texts, analysis: Analysis, change: Change) -> Texts:

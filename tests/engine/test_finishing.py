@@ -165,6 +165,34 @@ def test_a_guard_joins_the_one_above_where_both_hold_the_same(text: str, after: 
     assert apply(text, finished(text, edits, Manner("    ", 88))) == after
 
 
+@pytest.mark.parametrize(
+    ("test", "folded"),
+    [
+        ("step % 10 == 0", "step % 10 == 0 and hvd.rank() == 0"),
+        ("one or other", "(one or other) and hvd.rank() == 0"),
+        ("(one or other)", "(one or other) and hvd.rank() == 0"),
+        ("not 'é' in one", "not 'é' in one and hvd.rank() == 0"),
+        ("__name__ == '__main__'", ""),
+        ("hvd.size() > 1", ""),
+        (f"one == {'x' * 60}", ""),
+    ],
+)
+def test_an_if_takes_up_the_guard_that_is_all_it_holds(test: str, folded: str) -> None:
+    text = f"if {test}:  # now\n    # b\n    b(1,\n      2)\n"
+    at = text.index("b(1")
+    rest = at + len("b(1,\n")
+    edits = (Edit(at, at, "if hvd.rank() == 0:\n        "), Edit(rest, rest, "    "))
+    after = apply(text, finished(text, edits, Manner("    ", 88, edits)))
+    assert after == (text.replace(test, folded, 1) if folded else apply(text, edits))
+
+
+def test_an_if_with_more_to_be_changed_below_takes_up_no_guard() -> None:
+    text = "if one:\n    b()\n"
+    guard = Edit(12, 12, "if hvd.rank() == 0:\n        ")
+    waiting = Edit(15, 15, "\n    hvd.broadcast(0, root_rank=0)")
+    assert finished(text, (guard,), Manner("    ", 88, (guard, waiting))) == (guard,)
+
+
 def test_guards_that_a_person_wrote_stay_as_they_are() -> None:
     text = f"{GUARDED}{GUARDED}c()\n"
     at = text.index("c()\n")

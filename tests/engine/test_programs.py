@@ -480,3 +480,30 @@ def test_what_a_class_draws_that_nothing_makes_diverges_nowhere(name: str, is_to
     # Another program finds it already converted.
     second = convert_program(start, "/p/second.py", files_in_memory({**texts, "/p/readers.py": changed}))
     assert {each.path: each.text for each in second.files}["/p/readers.py"] == changed
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "starts"),
+    [
+        ("/p/notes.txt", "", False),
+        ("/p/other.py", "from report import told\n", True),
+        ("/p/tests/test_report.py", "from report import told\n", True),
+        ("/p/notes/try.ipynb", "{}", True),
+    ],
+)
+def test_a_module_starts_horovod_if_anything_but_its_program_may_import_it(
+    path: str, text: str, starts: bool
+) -> None:
+    start = "from report import told\nfrom steps import train\n\ntrain()\ntold(1)\n"
+    texts = {
+        "/p/pyproject.toml": "",
+        "/p/train.py": start,
+        "/p/report.py": "def told(x):\n    print(x)\n",
+        "/p/steps.py": TRAINER + STEPS,
+        path: text,
+    }
+    found = convert_program(start, "/p/train.py", files_in_memory(texts))
+    changed = {each.path: each.text for each in found.files}
+    assert "if hvd.rank() == 0:" in changed["/p/report.py"]
+    assert ("hvd.init()" in changed["/p/report.py"]) is starts
+    assert "hvd.init()" in changed["/p/train.py"]

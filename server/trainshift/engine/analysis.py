@@ -26,6 +26,7 @@ from trainshift.python.source.offset_map import OffsetMap
 from trainshift.python.source.source import Span
 from trainshift.python.syntax.chunks import ChunkCache, ParseFailure
 from trainshift.restrictions import HAZARDS
+from trainshift.rewriting.import_effects import runs_early
 from trainshift.rewriting.prerequisites import Prerequisites
 from trainshift.rewriting.ranks.choice import Choice
 from trainshift.rewriting.steps.minimizing import Minimizing
@@ -153,12 +154,14 @@ def analyze_script(
     *,
     is_shared: bool = False,
     known: Program | None = None,
+    holds: Callable[[str], bool] = lambda path: False,
 ) -> Analysis:
     """Run every rule on a script and its linked scripts; a failing rule does not stop the others.
 
     `pause` is called repeatedly, and may raise to abort the analysis: the script is unusable then, unless it
     `is_shared`.  `choices` are those of the conversion.  If possible, the rules reuse the `known` program of
-    the single script for the same choices, which its owner keeps.
+    the single script for the same choices, which its owner keeps.  `holds` tells whether only this program
+    starts or imports a file.
     """
     is_known = (
         known is not None and known.choices == (choices or Choices()) and script.linked == [known.script]
@@ -171,9 +174,9 @@ def analyze_script(
             if isinstance(read, str):
                 return Analysis(program, program, Outlook(False), (), (), (), (read,))
             if read is program:
-                return _analyze(program, pause)
+                return _analyze(program, pause, holds)
         with read.names.memo.pausing(pause):
-            return _brought_back(_analyze(read, pause))
+            return _brought_back(_analyze(read, pause, holds))
     except BaseException:  # The analysis was given up, and nothing else uses the program.
         if isinstance(read, Program) and read is not program:
             forget_edited(read)
@@ -248,7 +251,7 @@ def _back(passage: OffsetMap, edits: tuple[Edit, ...]) -> tuple[Edit, ...] | Non
     return tuple(found)
 
 
-def _analyze(program: Program, pause: Callable[[], None]) -> Analysis:
+def _analyze(program: Program, pause: Callable[[], None], holds: Callable[[str], bool]) -> Analysis:
     outlook = look(program, pause)
     defects: list[str] = []
     proposed: list[tuple[Transform, Change]] = []
@@ -289,7 +292,7 @@ def _analyze(program: Program, pause: Callable[[], None]) -> Analysis:
         program,
         program,
         outlook,
-        tuple(_set_up(program, changes)),
+        tuple(_set_up(program, changes, holds)),
         tuple(withheld),
         tuple(remarks),
         tuple(defects),
@@ -329,10 +332,11 @@ def _file_of(program: Program, change: Change) -> Program:
     return program.linked(program.script.at(change.target.start)[0])
 
 
-def _set_up(program: Program, changes: list[Change]) -> list[Change]:
+def _set_up(program: Program, changes: list[Change], holds: Callable[[str], bool]) -> list[Change]:
     """The changes with their prerequisites in each file: Horovod's import, its start and the flags.
 
-    All changes of a file rely on the same prerequisites, and on those of the start file.
+    All changes of a file rely on the same prerequisites, and on those of the start file.  A file that only
+    this program `holds` relies on the start file's `hvd.init()`.
     """
     alone = all(change.rule in _SETTING_UP for change in changes)
     if alone and (all(file.fact(Prerequisites).is_set_up for file in program.files) or _is_started(program)):
@@ -346,7 +350,8 @@ def _set_up(program: Program, changes: list[Change]) -> list[Change]:
     for file, own in by_file.items():
         others = [change for change in own if change.rule not in _SETTING_UP]
         named = file is first or file.fact(Prerequisites).is_named_in(_words(others))
-        setup = _setup_of(program, file, own) if named else ()
+        late = named and file is not first and holds(file.script.path) and not runs_early(program, others)
+        setup = _setup_of(program, file, own, starts=not late) if named else ()
         needed[file] = setup if file is first else needed[first] + setup
         kept += own if setup else others
     wanted = {id(change) for change in kept}
@@ -364,10 +369,10 @@ def _is_started(program: Program) -> bool:
     return not hazards_of(program, ("HZ01", "HZ02")).found
 
 
-def _setup_of(program: Program, file: Program, changes: list[Change]) -> tuple[Edit, ...]:
+def _setup_of(program: Program, file: Program, changes: list[Change], *, starts: bool) -> tuple[Edit, ...]:
     said = None if file is program else _words(changes)
     start = program.start_of(file)
-    return tuple(edit.moved(start) for edit in file.fact(Prerequisites).edits(said))
+    return tuple(edit.moved(start) for edit in file.fact(Prerequisites).edits(said, starts=starts))
 
 
 def _words(changes: Iterable[Change]) -> frozenset[str]:

@@ -461,27 +461,22 @@ def _apply(
 def finished_plan(analysis: Analysis, plan: Plan, apart: Sequence[int] = ()) -> Plan:
     """A plan whose edits write no overlong lines, and merge neighbouring guards."""
     edits: list[Edit] = []
+    every = {script.path: own for script, own in analysis.edits_by_file(merge(analysis.changes).edits)}
     for script, own in analysis.edits_by_file(plan.edits):
         if own:
             start = analysis.start_of(script.path)
-            done = finished(script.source.text, own, _manner(analysis, script), [at - start for at in apart])
+            manner = _manner(analysis, script, every[script.path])
+            done = finished(script.source.text, own, manner, [at - start for at in apart])
             edits += (each.moved(start) for each in done)
     return replace(plan, edits=tuple(edits))
 
 
-def _manner(analysis: Analysis, script: Script) -> Manner:
+def _manner(analysis: Analysis, script: Script, every: tuple[Edit, ...]) -> Manner:
     program = analysis.program.linked(script)
     longest = analysis.program.choices.line_length
     if not longest:
-        changed = [span for home, span in map(analysis.place, _touched(analysis)) if home is script]
-        longest = longest_line(script, changed, program.fact(Prerequisites).modules.values())
-    return Manner(program.fact(Layout).unit, longest)
-
-
-def _touched(analysis: Analysis) -> set[Span]:
-    """The places of all changes, and of their edits."""
-    edits = {edit for each in analysis.changes for edit in (*each.edits, *each.requires)}
-    return {*(each.target for each in analysis.changes), *(Span(each.start, each.end) for each in edits)}
+        longest = longest_line(script, every, program.fact(Prerequisites).modules.values())
+    return Manner(program.fact(Layout).unit, longest, every)
 
 
 def _parting(analysis: Analysis, remarks: Iterable[Remark]) -> tuple[Note, ...]:

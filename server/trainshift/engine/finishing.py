@@ -10,7 +10,8 @@ import ast
 import re
 from bisect import bisect_right
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 
 from trainshift.core.layout import Layout
@@ -27,6 +28,7 @@ from trainshift.python.syntax.chunk_syntax import Statement
 _USUAL, _MOST = 88, 120
 """How long lines may be where nothing tells, and where those of the file are longer."""
 _BLOCKS = ("body", "orelse", "finalbody")
+_GUARD = re.compile(r"^[ \t]*if [\w.]+\.rank\(\) == 0:", re.MULTILINE)
 _ROOT = re.compile(r"if ([\w.]+\.rank\(\) == 0):\s*\Z")
 
 
@@ -36,13 +38,15 @@ class Manner:
 
     unit: str
     longest: int
+    every: tuple[Edit, ...] = ()
+    """All edits that there are to be made, of which some may be left for later."""
 
 
-def longest_line(script: Script, changed: Sequence[Span], modules: Collection[str]) -> int:
+def longest_line(script: Script, changed: Sequence[Edit], modules: Collection[str]) -> int:
     """The longest line of a file that the author could have broken, but did not; between 88 and 120.
 
-    Changed statements do not count, so that successive changes find the same length: those at the `changed`
-    places, and those that name one of Horovod's `modules`.
+    Changed statements do not count, so that successive changes find the same length: those that edits have
+    `changed`, and those that name one of Horovod's `modules`.
     """
     source = script.source
     found = _USUAL
@@ -52,17 +56,32 @@ def longest_line(script: Script, changed: Sequence[Span], modules: Collection[st
         span = script.header_span(statement) if statement.branches else script.statement_span(statement)
         rows = range(source.line_of(span.start), source.line_of(span.end) + 1)
         columns = max(_width(source, row) for row in rows)
-        if columns <= found or any(each.start <= span.end and span.start <= each.end for each in changed):
+        if columns <= found or any(_changes(each, span, source) for each in changed):
             continue
         broken = relaid(source.text[span.start : span.end], source.indentation(span.start), "    ", _USUAL)
         could_be = broken is not None and broken.count("\n") + 1 > len(rows)
-        if could_be and not any(_names(each, modules) for each in statement.path()):
+        if could_be and not _names(statement, modules) and not any(map(_is_guard, statement.ancestors())):
             found = columns
     return min(found, _MOST)
 
 
+def _changes(edit: Edit, span: Span, source: Source) -> bool:
+    """Return whether an edit changes the text in a span: lines above or below it change nothing."""
+    above = edit.end == span.start and edit.text.endswith(f"\n{source.indentation(span.start)}")
+    below = edit.start == span.end and edit.text.startswith(("\n", "\r"))
+    is_beside = edit.start == edit.end and (above or below)
+    return edit.start <= span.end and span.start <= edit.end and not is_beside
+
+
 def _names(statement: Statement, modules: Collection[str]) -> bool:
     return any(isinstance(part, ast.Name) and part.id in modules for part in statement.own_parts())
+
+
+def _is_guard(statement: Statement) -> bool:
+    """Return whether the test of an ``if`` asks for the rank, which has moved its block."""
+    return isinstance(statement.node, ast.If) and any(
+        isinstance(part, ast.Attribute) and part.attr == "rank" for part in statement.own_parts()
+    )
 
 
 class _Edited:
@@ -112,6 +131,27 @@ class _Edited:
         index = bisect_right(self.written, offset, key=lambda each: each.start) - 1
         return any(span.start <= offset < span.end for span in self.written[max(index - 1, 0) : index + 1])
 
+    def is_changed(self, start: int, end: int) -> bool:
+        """Return whether edits have written something from one offset to another, or taken it out."""
+        return any(each.start <= end and start <= each.end for each in self.written)
+
+    def place_of(self, node: ast.stmt) -> int | None:
+        """The original offset of a statement; None if edits wrote its beginning."""
+        start = self.source.line_starts[node.lineno - 1]
+        return self.origin(start + len(self.source.indentation(start)), self.source.line_end(start))
+
+    def is_pending(self, start: int, end: int, pending: Sequence[Edit]) -> bool:
+        """Return whether edits are still to be made from one offset to another."""
+        first, last = self._old(start), self._old(end)
+        return any(each.start <= last and first <= each.end for each in pending)
+
+    def _old(self, offset: int) -> int:
+        """The original offset of one in the edited text; the end of what an edit has replaced by it."""
+        index = bisect_right(self.written, offset, key=lambda each: each.start) - 1
+        if index < 0:
+            return offset
+        return max(offset - self.written[index].end, 0) + self._olds[index]
+
     def is_one(self, start: int, end: int) -> bool:
         """Return whether a span lies in one part of the text: a notebook's cells are separate."""
         return bisect_right(self.apart, start) == bisect_right(self.apart, end)
@@ -131,12 +171,18 @@ def finished(
 
     No edit joins text across one of the offsets in `apart`.
     """
-    for step in (_joined_guards, _laid_out):
+    pending = [*{*manner.every}.difference(edits)]
+    unfinished = _taking_up(text, manner, apart) if pending else frozenset()
+    for step in (
+        partial(_joined_guards),
+        partial(_taken_up, pending=pending),
+        partial(_laid_out, unfinished=unfinished),
+    ):
         edited = _Edited(text, edits, apart)
         more = sorted(step(edited, manner), key=lambda each: (each.start, each.end))
         if more:
             edits = composed(edits, more, len(text))
-    return edits
+    return tuple(each for each in edits if text[each.start : each.end] != each.text)
 
 
 def laid_out(
@@ -148,7 +194,6 @@ def laid_out(
     """
     if not compiles(apply(script.source.text, edits)):
         return edits
-    changed = [Span(each.start, each.end) for each in edits]
     modules = [
         name
         for name, bindings in script.module_bindings.items()
@@ -158,7 +203,7 @@ def laid_out(
     return finished(
         script.source.text,
         edits,
-        Manner(unit, line_length or longest_line(script, changed, modules)),
+        Manner(unit, line_length or longest_line(script, edits, modules)),
         apart,
     )
 
@@ -168,10 +213,7 @@ def laid_out(
 
 def _joined_guards(edited: _Edited, manner: Manner) -> Iterator[Edit]:
     """Yield edits that merge a guard with the one above it, if edits have created one of them."""
-    if (
-        len(re.findall(r"^[ \t]*if [\w.]+\.rank\(\) == 0:", edited.text, re.MULTILINE)) < 2
-        or edited.tree is None
-    ):
+    if len(_GUARD.findall(edited.text)) < 2 or edited.tree is None:
         return
     for node in ast.walk(edited.tree):
         for name in _BLOCKS:
@@ -217,16 +259,121 @@ def _header(source: Source, node: ast.If) -> str:
     return found[1] if found else ""
 
 
+def _taken_up(edited: _Edited, manner: Manner, pending: Sequence[Edit] = ()) -> Iterator[Edit]:
+    """Yield edits that put a guard which is all that an ``if`` holds into the test of that one.
+
+    That test must be as it was, and nothing left to be done below it: then it reads the same whatever was
+    done first.
+    """
+    for outer, guard, header in _guarding(edited):
+        found = _in_one_test(edited, manner, outer, guard, header)
+        end = edited.source.line_end(edited.source.line_starts[(outer.end_lineno or outer.lineno) - 1])
+        if found and not edited.is_pending(found[0].start, end, pending):
+            yield from found
+
+
+def _taking_up(text: str, manner: Manner, apart: Sequence[int]) -> frozenset[int | None]:
+    """The original places of each ``if`` that takes a guard up once all edits are made."""
+    edited = _Edited(text, manner.every, apart)
+    joined = sorted(_joined_guards(edited, manner), key=lambda each: (each.start, each.end))
+    edited = _Edited(text, composed(manner.every, joined, len(text)), apart)
+    return frozenset(
+        edited.place_of(outer)
+        for outer, guard, header in _guarding(edited)
+        if _in_one_test(edited, manner, outer, guard, header)
+    )
+
+
+def _guards_in(edited: _Edited) -> Iterator[tuple[ast.If, ast.If]]:
+    """Yield each ``if`` with each of the guards in its block."""
+    for node in ast.walk(edited.tree) if edited.tree is not None else ():
+        if isinstance(node, ast.If):
+            guards = (each for each in node.body if isinstance(each, ast.If))
+            yield from ((node, each) for each in guards if _header(edited.source, each))
+
+
+def _guarding(edited: _Edited) -> Iterator[tuple[ast.If, ast.If, str]]:
+    """Yield each ``if`` that holds nothing but a guard, with that and its test."""
+    if edited.tree is None or not _GUARD.search(edited.text):
+        return
+    for outer, guard in _guards_in(edited):
+        if not outer.orelse and len(outer.body) == 1:
+            yield outer, guard, _header(edited.source, guard)
+
+
+def _in_one_test(edited: _Edited, manner: Manner, outer: ast.If, guard: ast.If, header: str) -> list[Edit]:
+    """The edits that put a guard into the test around it, in order; none where that does not read well."""
+    source, starts = edited.source, edited.source.line_starts
+    row, end = outer.lineno - 1, source.line_end(starts[(outer.end_lineno or outer.lineno) - 1])
+    said = _row(source, row)
+    first, at, after = (
+        len(said.encode()[:column].decode())
+        for column in (outer.col_offset, outer.test.col_offset, outer.test.end_col_offset or 0)
+    )
+    closed = re.compile(r"[ \t)]*(?=:)").match(said, after)
+    place = len(said[: closed.end()].rstrip()) if closed else 0
+    opening, closing = ("", "") if _binds(outer.test) or said[at - 1] == "(" else ("(", ")")
+    new = f"{said[:at]}{opening}{said[at:place]}{closing} and {header}{said[place:]}"
+    module = header.partition(".")[0]
+    if (
+        outer.test.end_lineno != outer.lineno
+        or guard.lineno == outer.lineno
+        or not place
+        or width(new) > manner.longest
+        or re.search(rf"\b({module}|__name__)\b", said[at:after])
+        or any(_is_long_string(each) for each in ast.walk(guard))
+        or not edited.is_changed(starts[row] + first, end)
+        or edited.is_changed(starts[row] + at, starts[row] + after)
+        or not edited.is_one(starts[row], end)
+    ):
+        return []
+    return [
+        *([Edit(starts[row] + at, starts[row] + at, opening)] if opening else []),
+        Edit(starts[row] + place, starts[row] + place, f"{closing} and {header}"),
+        *_lifted(source, guard),
+    ]
+
+
+def _lifted(source: Source, guard: ast.If) -> Iterator[Edit]:
+    """Yield edits that take the test of a guard away, and its block one level to the left."""
+    indent, deep = _indentation(source, guard), _indentation(source, guard.body[0])
+    rows = [*source.line_starts[guard.lineno - 1 : guard.end_lineno]]
+    if source.text.startswith(deep, rows[1]):
+        yield Edit(rows[0] + len(indent), rows[1] + len(deep), "")
+        del rows[1]
+    else:
+        yield Edit(rows[0], rows[1], "")
+    for start in rows[1:]:
+        if source.text.startswith(deep[len(indent) :], start):
+            yield Edit(start, start + len(deep) - len(indent), "")
+
+
+def _binds(test: ast.expr) -> bool:
+    """Return whether a test needs no parentheses before ``and``."""
+    loose = isinstance(test, ast.BoolOp) and isinstance(test.op, ast.Or)
+    return not loose and not isinstance(test, ast.IfExp | ast.Lambda | ast.NamedExpr)
+
+
+def _is_long_string(node: ast.AST) -> bool:
+    return isinstance(node, ast.Constant | ast.JoinedStr) and node.end_lineno != node.lineno
+
+
 # Lines
 
 
-def _laid_out(edited: _Edited, manner: Manner) -> Iterator[Edit]:
+def _laid_out(edited: _Edited, manner: Manner, unfinished: Collection[int | None] = ()) -> Iterator[Edit]:
     """Edits that break the lines that edits have made too long.
 
     A statement that was formatted like black is formatted like black again; of any other statement, only long
-    rows with whole elements are broken.
+    rows with whole elements are broken.  The guards in the `unfinished` tests will go later, and their blocks
+    move to the left.
     """
     source = edited.source
+    lifted: set[int] = set()
+    for outer, guard in _guards_in(edited) if unfinished else ():
+        if edited.place_of(outer) in unfinished:
+            lifted.update(range(guard.lineno, guard.end_lineno or guard.lineno))
+    usual, wider = manner, replace(manner, longest=manner.longest + width(manner.unit))
     by_line: dict[int, list[int]] = {}
     lines = logical_lines(edited.text)
     starts = [each.first for each in lines]
@@ -236,6 +383,7 @@ def _laid_out(edited: _Edited, manner: Manner) -> Iterator[Edit]:
             by_line.setdefault(index, []).append(row)
     for index, rows in by_line.items():
         line = lines[index]
+        manner = wider if line.first in lifted else usual
         long = [row for row in rows if _width(source, row) > manner.longest]
         alone: list[Edit | None] = [None]
         if not _was_laid_out(edited, line, manner):
@@ -261,19 +409,26 @@ def _was_laid_out(edited: _Edited, line: LogicalLine, manner: Manner) -> bool:
 
 
 def _written_rows(edited: _Edited) -> Iterator[int]:
-    """The rows, in order, into which edits have written."""
+    """The rows, in order, that edits have written: those that did not exist before."""
     done = -1
+    before = set(edited.before.splitlines())
     for span in edited.written:
         if span.end == span.start:
             continue
         first, last = edited.source.line_of(span.start), edited.source.line_of(span.end)
-        yield from range(max(first, done + 1), last + 1)
+        yield from (
+            row for row in range(max(first, done + 1), last + 1) if _row(edited.source, row) not in before
+        )
         done = max(done, last)
 
 
-def _width(source: Source, row: int) -> int:
+def _row(source: Source, row: int) -> str:
     start = source.line_starts[row]
-    return width(source.text[start : source.line_end(start)])
+    return source.text[start : source.line_end(start)]
+
+
+def _width(source: Source, row: int) -> int:
+    return width(_row(source, row))
 
 
 def _row_alone(edited: _Edited, line: LogicalLine, row: int, manner: Manner) -> Edit | None:

@@ -51,13 +51,24 @@ class Programs:
 
     def importers(self, path: str) -> list[str]:
         """The files that directly import the one at `path`, tests excluded."""
+        return [other for other in self._all_importers(path) if not is_test(other)]
+
+    def _all_importers(self, path: str) -> list[str]:
         if path not in self._importers:
-            self._importers[path] = [
-                other
-                for other in self._files.naming(path)
-                if not is_test(other) and path in self._imported_by(other)
-            ]
+            naming = self._files.naming(path)
+            self._importers[path] = [other for other in naming if path in self._imported_by(other)]
         return self._importers[path]
+
+    def holds(self, start: str, path: str) -> bool:
+        """Return whether all that starts or imports the file at `path` belongs to the program of `start`."""
+        if not self._files.searches_all(path) or self._files.has_notebooks(path):
+            return False
+        above = reachable([path], self._all_importers)
+        return all(each == start or self._is_inner(each) for each in above)
+
+    def _is_inner(self, path: str) -> bool:
+        """Return whether others import a file, which starts nothing itself."""
+        return bool(self._all_importers(path)) and not self._is_start(path)
 
     def starts(self, path: str) -> list[str]:
         """The start files of the training programs that contain the file at `path`, sorted.
@@ -264,12 +275,13 @@ def analyze_program(
     `pause` is called repeatedly, and may raise to abort the analysis.  `claims` returns the claims of the
     program that a file starts, `choices` are those for this program; the others are as for `analyze_script`.
     """
-    analysis = analyze_script(script, pause, choices=choices, is_shared=is_shared, known=known)
+    programs = Programs(files)
+    holds = partial(programs.holds, script.path)
+    analysis = analyze_script(script, pause, choices=choices, is_shared=is_shared, known=known, holds=holds)
     wanted = _wanted(analysis)
     shared = {path for path, _, _ in wanted}
     if not shared:
         return analysis
-    programs = Programs(files)
     starts = dict.fromkeys(start for path in sorted(shared) for start in programs.starts(path))
     starts.pop(script.path, None)
     own = {path for (path, _, _), (change, _) in wanted.items() if change.suits is Suits.ONE}
@@ -282,7 +294,7 @@ def analyze_program(
         # Changes that this program leaves out are not made in part.
         left = [replace(each, essential=False) for each in found if each.rule in _CHOSEN]
         analysis = analyze_script(
-            script, pause, choices=replace(choices or Choices(), **without), is_shared=is_shared
+            script, pause, choices=replace(choices or Choices(), **without), is_shared=is_shared, holds=holds
         )
         found = [*left, *(each for rival in rivals for each in _disagreements(analysis, rival))]
     doubts = () if all(map(files.searches_all, shared)) else (_NOT_SEARCHED,)

@@ -40,6 +40,7 @@ class _Around(NamedTuple):
     root: str
     paths: dict[str, None]
     is_whole: bool
+    has_notebooks: bool
 
 
 class ParsedFiles:
@@ -266,6 +267,14 @@ class ParsedFiles:
     def _searches_all(self, path: str) -> bool:
         return self._around(posixpath.dirname(path)).is_whole
 
+    def has_notebooks(self, path: str) -> bool:
+        """Return whether the project of the file at `path` has notebooks, which may import any file of it."""
+        self._note(Observation("has notebooks", path))
+        return self._has_notebooks(path)
+
+    def _has_notebooks(self, path: str) -> bool:
+        return self._around(posixpath.dirname(path)).has_notebooks
+
     def is_used_beside(self, path: str, module: str) -> bool:
         """Return whether a file that may import the one at `path`, directly or indirectly, also imports a
         module.
@@ -357,16 +366,18 @@ class ParsedFiles:
         """The Python files in or below `root`; if there are too many, the nearest ones."""
         found: list[str] = []
         waiting = [root]
+        has_notebooks = False
         for directory in waiting:
             if len(found) + len(waiting) > most:
-                return _Around(root, dict.fromkeys(found), is_whole=False)
+                return _Around(root, dict.fromkeys(found), False, has_notebooks)
             for name in sorted(self._entries(directory)):
                 path = posixpath.join(directory, name)
                 if name.endswith(".py"):
                     found.append(path)
                 elif "." not in name and name not in _FOREIGN:
                     waiting.append(path)
-        return _Around(root, dict.fromkeys(found), is_whole=True)
+                has_notebooks |= name.endswith(".ipynb")
+        return _Around(root, dict.fromkeys(found), True, has_notebooks)
 
     def is_root(self, directory: str) -> bool:
         """Return whether a project begins here, so that modules are not searched above."""
@@ -399,6 +410,7 @@ _OBSERVED: dict[str, Callable[[ParsedFiles, Observation], str]] = {
     "naming": lambda files, asked: digest_of_names(files._named(asked.path)),
     "may be imported": lambda files, asked: str(files._may_be_imported(asked.path)),
     "searches all": lambda files, asked: str(files._searches_all(asked.path)),
+    "has notebooks": lambda files, asked: str(files._has_notebooks(asked.path)),
     "used beside": lambda files, asked: str(files._is_used_beside(asked.path, asked.name)),
 }
 

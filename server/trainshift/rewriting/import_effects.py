@@ -6,12 +6,15 @@ Horovod's set-up must come before the import of such a file (spec.md 7.2).
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable
 
 from trainshift.core.program import Program
 from trainshift.libraries.entries import fact
 from trainshift.python.names.script import Script
 from trainshift.python.names.values import Class, Function, Library, UserInstance
-from trainshift.python.syntax.chunk_syntax import Site, Statement, behind_main_guard
+from trainshift.python.source.edit import Change
+from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement, behind_main_guard
+from trainshift.python.values.call_graph import called_from, functions_leading_to
 
 
 class ImportEffects:
@@ -42,6 +45,40 @@ class ImportEffects:
                 if not roots.isdisjoint({"tensorflow", "keras"}):
                     return True
         return False
+
+
+def runs_early(program: Program, changes: Iterable[Change]) -> bool:
+    """Return whether the code of some changes may run while files are imported, before Horovod is started.
+
+    That is code outside functions, and in functions that lead back to a call outside of them in an imported
+    file, or above the set-up of the started one.
+    """
+    script, names = program.script, program.names
+    functions: set[Scope] = set()
+    places = [edit.start for change in changes for edit in change.edits]
+    for statement in script.statements if places else ():
+        body = statement.branches.get("body", [])
+        if isinstance(statement.node, ast.FunctionDef | ast.AsyncFunctionDef) and body:
+            span, first = script.statement_span(statement), script.statement_span(body[0]).start
+            start = script.source.text.rindex(":", 0, first)
+            inside = [place for place in places if start < place <= span.end]
+            function = body[0].scope.function()
+            if inside and function is not None:
+                functions.add(function)
+                places = [place for place in places if place not in inside]
+    started = script.scripts[0]
+    for function in functions_leading_to(functions, called_from(names)):
+        for site in names.callers(function)[0]:
+            outside = site.scope.function() is None and not behind_main_guard(site.statement)
+            if outside and (script.home(site.scope) is not started or _is_above_imports(started, site)):
+                return True
+    return bool(places)
+
+
+def _is_above_imports(script: Script, site: Site) -> bool:
+    """Return whether a call of a file comes before one of its own imports."""
+    top = [*site.statement.path()][-1]
+    return any(is_import(each) for each in script.top[script.top_index[top] :])
 
 
 # TensorFlow names used in the definitions of functions and classes.

@@ -71,8 +71,8 @@ def importing(module: str, name: str) -> str:
 class Prerequisites:
     """The prerequisites of one file's rewritten statements, and the edits that add them.
 
-    Every file that uses Horovod imports and starts it, which may be repeated, so that the file also works
-    when another script imports it (P2); the start file also pins the GPU.
+    Every file that uses Horovod imports it.  It also starts it, which may be repeated, if another script may
+    import the file (P2); the start file also pins the GPU.
     """
 
     def __init__(self, program: Program) -> None:
@@ -179,31 +179,29 @@ class Prerequisites:
         )
         return frozenset({TENSORFLOW, *keras} if needs_both else keras)
 
-    def edits(self, said: frozenset[str] | None = None) -> tuple[Edit, ...]:
+    def edits(self, said: frozenset[str] | None = None, *, starts: bool = True) -> tuple[Edit, ...]:
         """The edits that set up Horovod, unless the file does so; every change in the file needs them.
 
         `said` are the words of all code that changes insert into the file: names that do not occur are not
-        imported.  None if the file is the whole program.
+        imported.  None if the file is the whole program.  Unless it `starts` Horovod, the start file does.
         """
         flags = [(each.name, each.first.replace("{tf}", self.tf)) for each in self._flags if each.first]
-        starts, pinned = self._starts, self._pinned
-        edits = [] if self._starts else self._legacy.edits()
-        if imports := self._missing_imports(said, starts, pinned):
-            edits += self._insert_imports(imports)
-            for late in self._moved_up(imports):
-                edits += map(self._with_blank_line, self._layout.remove(late, keep_block=False))
+        done, pinned = self._starts, self._pinned
+        edits = [] if done else self._legacy.edits()
         missing = [f"{name} = {value}" for name, value in flags if name not in self._script.module_bindings]
         missing += self._helpers.lines(self.tf, self.v1, self.hvd, self._layout.unit)
-        if not starts:
-            pinning = [] if pinned else self._pinning()
-            edits += self._insert_block(
-                [
-                    f"{self.hvd}.init()",
-                    *self._legacy.lines(self.tf, self.modules.get(KERAS)),
-                    *pinning,
-                    *missing,
-                ]
-            )
+        block: list[str] = []
+        if not done:
+            block += [f"{self.hvd}.init()"] if starts else []
+            block += self._legacy.lines(self.tf, self.modules.get(KERAS))
+            block += [] if pinned else self._pinning()
+            block += missing
+        if imports := self._missing_imports(said, done, pinned):
+            edits += self._insert_imports(imports, is_all=not done and not block)
+            for late in self._moved_up(imports):
+                edits += map(self._with_blank_line, self._layout.remove(late, keep_block=False))
+        if not done:
+            edits += self._insert_block(block) if block else []
         else:
             if not pinned:
                 edits.append(self._layout.after(self._pinned_below, self._pinning()))
@@ -491,8 +489,11 @@ class Prerequisites:
                 return name
         return None
 
-    def _insert_imports(self, lines: list[str]) -> list[Edit]:
-        """Insert imports below those of TensorFlow; those that may precede all others go to the top."""
+    def _insert_imports(self, lines: list[str], *, is_all: bool = False) -> list[Edit]:
+        """Insert imports below those of TensorFlow; those that may precede all others go to the top.
+
+        If they are all that is inserted there, empty lines follow those of a file that had none.
+        """
         early = [line for line in lines if not line.startswith("import horovod")]
         anchor = self._imported_below
         last = anchor if anchor is not None else next(reversed(self._leading), None)
@@ -506,7 +507,7 @@ class Prerequisites:
             return edits
         if anchor is not None:
             return [*edits, *self._layout.isolate(anchor), self._layout.after(anchor, late)]
-        return [*edits, *self._insert_at_start(late)]
+        return [*edits, *self._insert_at_start([*late, *(self._blank_lines if is_all else [])])]
 
     @cached_property
     def _imported_below(self) -> Statement | None:

@@ -24,11 +24,13 @@ def changed_lines(plan: Plan, home: Home) -> Iterator[int]:
     for change in sorted(plan.changes, key=lambda change: (change.target.start, change.rule)):
         own = _first(change)
         edit = next((each for each in plan.edits if each.start <= own.start and own.end <= each.end), None)
-        if edit is None:
-            part, _ = home(own)
-            yield part.places(Span(own.start, own.end))[0][0] + 1
+        if edit is not None:
+            yield first_lines[edit] + _ends(edit.text[: _begin(own, edit)])
             continue
-        yield first_lines[edit] + _ends(edit.text[: _begin(own, edit)])
+        # What it writes was put into the test of the block around it.
+        part, _ = home(own)
+        above = [each for each in plan.edits if each.end <= own.start and home(each)[0] is part]
+        yield first_lines[above[-1]] if above else part.places(Span(own.start, own.end))[0][0] + 1
 
 
 def _first(change: Change) -> Edit:

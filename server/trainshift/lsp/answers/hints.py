@@ -18,6 +18,7 @@ from trainshift.python.source.source import Source, Span
 _MOST_LINES, _MOST_AROUND = 14, 2
 # Breaking lines takes time proportional to the file, which would delay a hover.
 _MOST_FINISHED = 100_000
+_TOO_LONG = "The file is too long to show the new lines here. `trainshift convert` shows them."
 _GAP = "  …"
 
 
@@ -49,15 +50,14 @@ def _told(code: str, changes: Sequence[Change], state: State, docs_url: str) -> 
 
 
 def _difference(state: State, changes: Sequence[Change]) -> str:
-    """The changed lines before and after, without prerequisites elsewhere."""
+    """The changed lines before and after, without prerequisites elsewhere; of a long file, who shows them."""
+    if len(state.paper.text) > _MOST_FINISHED:
+        return _TOO_LONG
     assert state.outline is not None
     assert state.outline.whole.analysis is not None
     analysis, path = state.outline.whole.analysis, state.outline.path
     plan = merge(replace(each, requires=()) for each in changes)
-    if len(state.paper.text) <= _MOST_FINISHED:
-        plan = finished_plan(
-            analysis, plan, state.paper.cells.starts if state.paper.cells is not None else ()
-        )
+    plan = finished_plan(analysis, plan, state.paper.cells.starts if state.paper.cells is not None else ())
     first = min(each.target.start for each in changes)
     lines: list[str] = []
     for script, edits in analysis.edits_by_file(plan.edits):

@@ -178,8 +178,9 @@ def composed(first: Sequence[Edit], second: Sequence[Edit], size: int) -> tuple[
             done += kept
         else:
             text = "".join(each.text if isinstance(each, Edit) else each for each in group)
-            side = group[0].side if isinstance(group[0], Edit) else Side.WITHIN
-            done.append(Edit(before, piece.start, text, side))
+            side = group[0].side if group and isinstance(group[0], Edit) else Side.WITHIN
+            if text or before < piece.start:
+                done.append(Edit(before, piece.start, text, side))
         group, before = [], piece.end
     return tuple(done)
 

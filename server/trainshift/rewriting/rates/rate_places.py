@@ -7,6 +7,11 @@ from dataclasses import dataclass
 
 from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement
 
+_ARITHMETIC = (
+    *(ast.Constant, ast.Name, ast.Attribute, ast.BinOp, ast.UnaryOp),
+    *(ast.operator, ast.unaryop, ast.expr_context),
+)
+
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Rate:
@@ -31,7 +36,7 @@ class Rate:
 
 def is_replaced(ignored: ast.expr) -> bool:
     """Return whether the default of a rate replaces an ignored one."""
-    return isinstance(ignored, ast.Constant | ast.Name | ast.Attribute)
+    return all(isinstance(part, _ARITHMETIC) for part in ast.walk(ignored))
 
 
 @dataclass(frozen=True, eq=False, slots=True)
