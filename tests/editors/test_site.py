@@ -99,3 +99,12 @@ def test_what_is_not_on_the_site_is_linked_in_the_repository(tmp_path: Path, fol
     without = (folder / "rules" / "TF03.html").read_text(encoding="utf-8")
     assert "tf03_tensorflow_member_alias.md" in without
     assert pattern.findall(without) == []
+
+
+def test_code_after_a_change_stands_below_that_before_it(folder: Path) -> None:
+    for page in sorted((folder / "rules").glob("*.html")):
+        text = html.unescape(re.sub(r"<[^>]*>", "", page.read_text(encoding="utf-8")))
+        assert not re.search(r"# before +# after|# wrong +# right", text), page.name
+    text = (folder / "rules" / "HV02.html").read_text(encoding="utf-8")
+    assert "# before" in text
+    assert "# after" in text

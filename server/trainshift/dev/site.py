@@ -55,6 +55,11 @@ _FAMILIES = ("TF", "TL", "HZ", "PD", "TS", "HV", "AD")
 _NUMBERED = re.compile(r"^\d\. .*\n(?:(?: {3}.*)?\n)*", re.M)
 _LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s#]+)(#[^)\s]*)?\)")
 _CODE = re.compile(r"^(?P<fence>`{3,}).*?^(?P=fence)$|`[^`\n]+`|^ {4}[^\n]*$", re.M | re.S)
+_BLOCK = re.compile(r"^(?: {4}[^\n]*\n(?:\n(?= {4}))*)+", re.M)
+# The first line of code that has code after a change beside it, in a column of its own.
+_BESIDE = re.compile(r"(?P<left>\S.*?) {2,}(?P<right>\S.*)")
+_LEAST_COLUMN = 24
+_LABELS = ("before", "after"), ("wrong", "right")
 _THEME = {
     "name": "material",
     "font": False,
@@ -159,8 +164,30 @@ def _moved(text: str, path: str, name: str, on_the_site: dict[str, str], reposit
     for code in _CODE.finditer(text):
         found += [_LINK.sub(link, text[at : code.start()]), code[0]]
         at = code.end()
-    moved = "".join([*found, _LINK.sub(link, text[at:])])
+    moved = _BLOCK.sub(_one_below_the_other, "".join([*found, _LINK.sub(link, text[at:])]))
     return _NUMBERED.sub(lambda item: re.sub("^ {3}", "    ", item[0], flags=re.M), moved)
+
+
+def _one_below_the_other(block: re.Match[str]) -> str:
+    """The code of a block in two blocks, if it has code after a change beside that before it.
+
+    A page of the site is too narrow for both.
+    """
+    lines = [line.removeprefix("    ") for line in block[0].rstrip().splitlines()]
+    first = _BESIDE.fullmatch(lines[0])
+    column = first.start("right") if first else 0
+    longer = [line for line in lines if len(line) > column]
+    if column < _LEAST_COLUMN or not all(line[column - 2 : column].isspace() for line in longer):
+        return block[0]
+    halves = [[line[part].rstrip() for line in lines] for part in (slice(column), slice(column, None))]
+    labels = next((each for each in _LABELS if halves[0][0] == f"# {each[0]}"), None)
+    if labels is None:
+        # Other columns hold comments, or something else than code.
+        if halves[0][0].split()[0] != halves[1][0].split()[0]:
+            return block[0]
+        labels = _LABELS[0]
+        halves = [[f"# {label}", *half] for label, half in zip(labels, halves, strict=True)]
+    return "".join("```python\n" + "\n".join(half).rstrip() + "\n```\n\n" for half in halves)
 
 
 def _heading(page: Path) -> str:
