@@ -186,11 +186,12 @@ def test_an_if_takes_up_the_guard_that_is_all_it_holds(test: str, folded: str) -
     assert after == (text.replace(test, folded, 1) if folded else apply(text, edits))
 
 
-def test_an_if_with_more_to_be_changed_below_takes_up_no_guard() -> None:
+def test_an_if_with_more_to_be_changed_takes_up_no_guard() -> None:
     text = "if one:\n    b()\n"
     guard = Edit(12, 12, "if hvd.rank() == 0:\n        ")
-    waiting = Edit(15, 15, "\n    hvd.broadcast(0, root_rank=0)")
-    assert finished(text, (guard,), Manner("    ", 88, (guard, waiting))) == (guard,)
+    for waiting in (Edit(15, 15, "\n    hvd.broadcast(0, root_rank=0)"), Edit(3, 6, "one // hvd.size()")):
+        every = tuple(sorted((guard, waiting), key=lambda each: each.start))
+        assert finished(text, (guard,), Manner("    ", 88, every)) == (guard,)
 
 
 def test_guards_that_a_person_wrote_stay_as_they_are() -> None:

@@ -267,8 +267,10 @@ def _taken_up(edited: _Edited, manner: Manner, pending: Sequence[Edit] = ()) -> 
     """
     for outer, guard, header in _guarding(edited):
         found = _in_one_test(edited, manner, outer, guard, header)
-        end = edited.source.line_end(edited.source.line_starts[(outer.end_lineno or outer.lineno) - 1])
-        if found and not edited.is_pending(found[0].start, end, pending):
+        starts = edited.source.line_starts
+        start = starts[outer.lineno - 1] + len(_indentation(edited.source, outer))
+        end = edited.source.line_end(starts[(outer.end_lineno or outer.lineno) - 1])
+        if found and not edited.is_pending(start, end, pending):
             yield from found
 
 
