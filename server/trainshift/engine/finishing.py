@@ -174,7 +174,7 @@ def finished(
     pending = [*{*manner.every}.difference(edits)]
     unfinished = _taking_up(text, manner, apart) if pending else frozenset()
     for step in (
-        partial(_joined_guards),
+        _joined_guards,
         partial(_taken_up, pending=pending),
         partial(_laid_out, unfinished=unfinished),
     ):

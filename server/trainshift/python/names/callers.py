@@ -145,16 +145,12 @@ class Callers:
         found: dict[Site, None] = {}
         passed_on = False
         names = dict.fromkeys([*(each.name for each in wanted), name])
-        workspace = self._script.workspace
         for script in self._script.users:
             for called in script.code.mentioned.intersection(names):
                 sites, passed = script.names.calls_by_name(called, function)
                 # Code of other programs that share the file passes nothing in this one.
-                found.update(
-                    (site, None)
-                    for site in sites
-                    if workspace is None or workspace.runs(site.scope, site.statement)
-                )
+                runs = self._script.runs
+                found.update((site, None) for site in sites if runs(site.scope, site.statement))
                 passed_on = passed_on or passed
         return list(found), not found or passed_on
 

@@ -127,8 +127,6 @@ class ClassHierarchy:
         return home.path, home.statement_span(cls.statement).start if cls.statement is not None else 0
 
     def _find_heirs(self, cls: Scope) -> Values:
-        workspace = self._script.workspace
-
         def heirs(base: Scope) -> Iterator[Scope]:
             for script in self._script.home(cls).users:
                 if base.name in script.code.mentioned:
@@ -137,7 +135,7 @@ class ClassHierarchy:
         return frozenset(
             Class(each)
             for each in reachable([cls], heirs)
-            if each is not cls and (workspace is None or workspace.runs(each, each.statement))
+            if each is not cls and self._script.runs(each, each.statement)
         )
 
     def fields(self, cls: Scope) -> list[str]:

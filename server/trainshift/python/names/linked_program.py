@@ -46,8 +46,7 @@ class LinkedProgram(Script):
             at += len(script.source.text) + len(_BETWEEN)
         text = _BETWEEN.join(script.source.text for script in scripts)
         first = scripts[0]
-        assert first.workspace is not None
-        super().__init__(Code(Source(text), chunks, first.workspace.runs), first.workspace, first.path)
+        super().__init__(Code(Source(text), chunks, first.runs), first.workspace, first.path)
 
     def home(self, scope: Scope) -> Script:
         """The script of the scope's file."""

@@ -83,6 +83,7 @@ class _Spread:
         self._defining: dict[str, list[ChunkSyntax | Scope]] = {}
         self._renamed: dict[str, list[str]] = {}
         self._read: set[str] = set()
+        self._roots: dict[LinkedScript, dict[str, set[Value]]] = {}
         self.run: set[ChunkSyntax | Scope] = set()
         self.waiting: dict[ChunkSyntax, set[Scope]] = {}
         self.hides_names = False
@@ -99,11 +100,7 @@ class _Spread:
         if not _GIVING_MODULES.isdisjoint(facts.loads):
             return True
         home = self._homes[facts]
-        roots: dict[str, set[Value]] = {}
-        for binding in home.imports:
-            if isinstance(binding.target, ast.alias):
-                name = binding.target.asname or binding.target.name.partition(".")[0]
-                roots.setdefault(name, set()).update(home.names.bound(binding))
+        roots = self._imported(home)
         for root, *parts in facts.once(_whole_reads):
             values = roots.get(root) or {Module(path) for path in home.star_paths}
             for part in parts if root in roots else (root, *parts):
@@ -112,6 +109,16 @@ class _Spread:
             if any(isinstance(each, Module) for each in values):
                 return True
         return False
+
+    def _imported(self, home: LinkedScript) -> dict[str, set[Value]]:
+        """The values of the names that a file imports, by name."""
+        if home not in self._roots:
+            roots = self._roots[home] = {}
+            for binding in home.imports:
+                if isinstance(binding.target, ast.alias):
+                    name = binding.target.asname or binding.target.name.partition(".")[0]
+                    roots.setdefault(name, set()).update(home.names.bound(binding))
+        return self._roots[home]
 
     def _next(self, running: ChunkSyntax | Scope) -> Iterator[ChunkSyntax | Scope]:
         if isinstance(running, Scope):

@@ -21,11 +21,16 @@ from trainshift.python.syntax.chunk_syntax import (
     last_name,
 )
 from trainshift.python.syntax.chunks import ChunkCache, ParseFailure, parse
-from trainshift.python.syntax.code import Code
+from trainshift.python.syntax.code import Code, Runs
 from trainshift.python.syntax.fresh_names import fresh_name
 
 if TYPE_CHECKING:
     from trainshift.python.names.workspace import Workspace
+
+
+def all_run(scope: Scope, statement: Statement | None) -> bool:
+    """Return true: all code of a single file may run."""
+    return True
 
 
 class HasScript(Protocol):
@@ -206,6 +211,11 @@ class Script:
     def may_be_imported(self) -> bool:
         """Return whether another file may import this script's names, as far as files are known."""
         return self.workspace is not None and self.workspace.root_may_be_imported
+
+    @property
+    def runs(self) -> Runs:
+        """The test of whether code in a scope, at a statement if given, may run in the script's program."""
+        return self.workspace.runs if self.workspace is not None else all_run
 
     @property
     def users(self) -> list[Script]:

@@ -18,7 +18,7 @@ from trainshift.python.lazy import cached_property
 from trainshift.python.names.linked import LinkedScript
 from trainshift.python.names.memo import Memo
 from trainshift.python.names.reachability import Reachability
-from trainshift.python.names.script import Script
+from trainshift.python.names.script import Script, all_run
 from trainshift.python.names.search_path import search_path
 from trainshift.python.syntax.chunk_syntax import Binding, Scope, for_type_checkers
 from trainshift.python.syntax.code import Code, Runs
@@ -118,9 +118,11 @@ class Workspace:
     @cached_property
     def runs(self) -> Runs:
         """The test of whether code in a scope, at a statement if given, may run where the root is started."""
+        if len(self.reachable) == 1:
+            return all_run
         # Names are resolved apart for it: here, questions may be open that need this answer.
         apart = self.rewritten({each.path: each.code for each in self.reachable})
-        vars(apart)["runs"] = lambda scope, statement: True
+        vars(apart)["runs"] = all_run
         try:
             return Reachability(apart.reachable).runs
         finally:

@@ -87,39 +87,36 @@ def _below(node: Any) -> Any:
 
 
 # The parts of a node are in its dictionary in the order of its slots.  They are named one by one, because a
-# script has tens of thousands of nodes, and a loop over the names takes three times as long. fmt: off
+# script has tens of thousands of nodes, and a loop over the names takes three times as long.
+# fmt: off
 
 
 def _name(node: ast.Name) -> Any:
     made = _new(_Name)
-    (made.id, made.ctx, made.lineno, made.col_offset, made.end_lineno, made.end_col_offset) = vars(
-        node
-    ).values()
+    (made.id, made.ctx,
+     made.lineno, made.col_offset, made.end_lineno, made.end_col_offset) = vars(node).values()
     return made
 
 
 def _attribute(node: ast.Attribute) -> Any:
     made = _new(_Attribute)
-    (value, made.attr, made.ctx, made.lineno, made.col_offset, made.end_lineno, made.end_col_offset) = vars(
-        node
-    ).values()
+    (value, made.attr, made.ctx,
+     made.lineno, made.col_offset, made.end_lineno, made.end_col_offset) = vars(node).values()
     made.value = _MAKING[type(value)](value)
     return made
 
 
 def _constant(node: ast.Constant) -> Any:
     made = _new(_Constant)
-    (made.value, made.kind, made.lineno, made.col_offset, made.end_lineno, made.end_col_offset) = vars(
-        node
-    ).values()
+    (made.value, made.kind,
+     made.lineno, made.col_offset, made.end_lineno, made.end_col_offset) = vars(node).values()
     return made
 
 
 def _call(node: ast.Call) -> Any:
     made = _new(_Call)
-    (func, made.args, made.keywords, made.lineno, made.col_offset, made.end_lineno, made.end_col_offset) = (
-        vars(node).values()
-    )
+    (func, made.args, made.keywords,
+     made.lineno, made.col_offset, made.end_lineno, made.end_col_offset) = vars(node).values()
     made.func = _MAKING[type(func)](func)
     for given in (made.args, made.keywords):
         for index, each in enumerate(given):
@@ -129,39 +126,24 @@ def _call(node: ast.Call) -> Any:
 
 def _keyword(node: ast.keyword) -> Any:
     made = _new(_Keyword)
-    (made.arg, value, made.lineno, made.col_offset, made.end_lineno, made.end_col_offset) = vars(
-        node
-    ).values()
+    (made.arg, value,
+     made.lineno, made.col_offset, made.end_lineno, made.end_col_offset) = vars(node).values()
     made.value = _MAKING[type(value)](value)
     return made
 
 
 def _arg(node: ast.arg) -> Any:
     made = _new(_Arg)
-    (
-        made.arg,
-        annotation,
-        made.type_comment,
-        made.lineno,
-        made.col_offset,
-        made.end_lineno,
-        made.end_col_offset,
-    ) = vars(node).values()
+    (made.arg, annotation, made.type_comment,
+     made.lineno, made.col_offset, made.end_lineno, made.end_col_offset) = vars(node).values()
     made.annotation = _MAKING[type(annotation)](annotation)
     return made
 
 
 def _assign(node: ast.Assign) -> Any:
     made = _new(_Assign)
-    (
-        made.targets,
-        value,
-        made.type_comment,
-        made.lineno,
-        made.col_offset,
-        made.end_lineno,
-        made.end_col_offset,
-    ) = vars(node).values()
+    (made.targets, value, made.type_comment,
+     made.lineno, made.col_offset, made.end_lineno, made.end_col_offset) = vars(node).values()
     made.value = _MAKING[type(value)](value)
     for index, each in enumerate(made.targets):
         made.targets[index] = _MAKING[type(each)](each)
