@@ -30,7 +30,7 @@ DIFF = """\
 +    ...
 """
 REPORT = """\
-model.py:square: square_grad made (the gradient, by x)
+model.py:square: square_grad made (the gradient with respect to x)
     not by n: it is only a count
     with _unbroadcast
 Nothing was written. Add --write to change the file, or -o OUT to write a new one.
@@ -89,7 +89,7 @@ def test_write_changes_the_file(run: Run, model: Path) -> None:
     assert (result.exit_code, result.stdout) == (0, "")
     assert model.read_text() == SQUARE + "\n\ndef square_jvp(n, x):\n    ...\n"
     assert result.stderr == (
-        "model.py:square: square_jvp made (the derivative along a direction, by n, x), written\n"
+        "model.py:square: square_jvp made (the derivative along a direction of n, x), written\n"
         "    with _unbroadcast\n"
     )
 

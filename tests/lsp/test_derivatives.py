@@ -202,7 +202,7 @@ async def test_the_comment_of_what_was_made_tells_its_mode_and_whether_it_is_up_
         comment = document.text.index("# Made by")
         text = await puller.hover(document, comment + 3)
         assert words in text
-        assert "by `x`" in text
+        assert ("direction of `x`" if mode == "forward" else "with respect to `x`") in text
         assert "`damped` has not changed since" in text
         assert AGAIN not in await menu(puller, document, "# Made by")
         puller.edit(document, "return k * x\n    return", "return k * x * x\n    return")

@@ -63,7 +63,7 @@ export async function scriptToRun(server: Server, uri: unknown): Promise<vscode.
       : vscode.window.activeTextEditor?.document;
   if (document?.languageId !== "python" || document.uri.scheme !== "file") {
     void vscode.window.showInformationMessage(
-      "Trainshift: open the Python script that is to be run; save it first.",
+      "Trainshift: open the Python script to run, and save it first.",
     );
     return undefined;
   }

@@ -107,13 +107,13 @@ class _CheckCommand(SectionedCommand):
     "--no-cache",
     is_flag=True,
     envvar="TRAINSHIFT_NO_CACHE",
-    help="Check every file anew, and keep nothing.",
+    help="Neither read nor write the cache.",
 )
 @click.option(
     "--cache-dir",
     metavar="DIR",
     envvar="TRAINSHIFT_CACHE_DIR",
-    help="Keep what is found here; by default in .trainshift_cache, in the project's root.",
+    help="Folder of the cache; by default .trainshift_cache in the project's root.",
 )
 @click.pass_context
 def check(ctx: click.Context, /, **options: Any) -> None:

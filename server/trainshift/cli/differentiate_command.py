@@ -258,12 +258,12 @@ class _Report:
             status = "made"
         out = "standard output" if given.output == STANDARD_STREAM else given.output
         where = "" if not written else f", written to {out}" if out else ", written"
-        what = "gradient" if found.mode == "reverse" else "derivative along a direction"
+        what = "gradient with respect to" if found.mode == "reverse" else "derivative along a direction of"
         self._printer.line(
             (f"{self._path}:{found.function}", "bold"),
             (": ", ""),
             (f"{found.made} {status}", "green"),
-            (f" (the {what}, by {', '.join(found.wrt)}){self._visible(where)}", ""),
+            (f" (the {what} {', '.join(found.wrt)}){self._visible(where)}", ""),
         )
         for name, reason in found.left_out:
             self._printer.line((f"    not by {name}: ", "yellow"), (self._visible(reason), ""))

@@ -402,7 +402,7 @@ def problem_of_people(said: object) -> str:
     if Role(said["role"]) in NOT_OF_PEOPLE:
         return f'cannot have the role "{said["role"]}".'
     if said["role"] == Role.MODEL.value and said["step"] != "tape":
-        return 'needs no entry: a model whose step is not its own "tape" is taken for a Keras model.'
+        return 'needs no entry: a model whose step is not its own "tape" is treated as a Keras model.'
     return ""
 
 

@@ -58,7 +58,7 @@ def check(program: Program, report: Report) -> Findings:
             return
     if not starts:
         first = min(needing, key=lambda each: program.script.span(each.node, each))
-        message = "Nothing in this program calls hvd.init(). Check that what calls this does."
+        message = "Nothing in this program calls hvd.init(). Check that its caller does."
         yield report.unknown(first, message)
 
 

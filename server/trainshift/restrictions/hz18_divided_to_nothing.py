@@ -55,9 +55,7 @@ def check(program: Program, report: Report) -> Findings:
                         continue
                     seen.add(id(at.node))
                     text = text_of(program, at.node, at.scope)
-                    message = (
-                        f"With more ranks than that, {text} is 0: no {what} is run. Write max(1, {text})."
-                    )
+                    message = f"With enough ranks, {text} is 0, and no {what} runs. Write max(1, {text})."
                     yield report.violated(at, message, fix=_fix(program, report, at, text))
 
 

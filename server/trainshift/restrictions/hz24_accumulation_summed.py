@@ -63,7 +63,10 @@ def check(program: Program, report: Report) -> Findings:
             )
             yield report.unknown(site, message)
         else:
-            message = f"The gradients of {text} batches are summed and not averaged, so each step is as long."
+            message = (
+                f"The gradients of {text} batches are summed and not averaged, so each step is {text} times "
+                f"as long."
+            )
             yield report.harmless(site, message)
 
 

@@ -81,8 +81,8 @@ def _judged(program: Program, creation: Creation, first: Condition) -> tuple[Ver
         )
     if first.word in ("for", "while", "comprehension"):
         return Verdict.VIOLATED, (
-            f"The {kind} {made} is created {where}, so each pass has a new one that the ranks do not share. "
-            "Create it once, before."
+            f"The {kind} {made} is created {where}, so each iteration makes a new one that the ranks do not "
+            "share. Create it once, before."
         )
     return Verdict.VIOLATED, (
         f"The {kind} {made} is created {where}: {_WHY[creation.kind]}. Create it once, and let the condition "

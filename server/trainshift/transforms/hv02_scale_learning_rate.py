@@ -26,9 +26,8 @@ itself:
             lr = 0.01                               lr = 0.01 * hvd.size()
         return lr                               return lr
 
-A rate whose cases cannot be told
-apart is left alone, and so is a function or variable that a legacy optimizer asks for its rate, since
-Horovod remakes that optimizer.
+A rate is left alone if Trainshift cannot tell its cases apart. So is a function or variable that a legacy
+optimizer asks for its rate, since Horovod remakes that optimizer.
 """
 
 from __future__ import annotations

@@ -235,7 +235,7 @@ def _serializable(program: Program, report: Report, remake: Remake) -> Change | 
         last = statement.branches["body"][-1]
         edits.append(layout.after(last, methods))
         requires += layout.isolate(last)
-    title = f"Let Horovod's wrap make the schedule {remake.scope.name} again"
+    title = f"Let Horovod recreate the schedule {remake.scope.name}"
     return report.change(title, target, tuple(edits), tuple(requires))
 
 

@@ -85,7 +85,7 @@ def _of_agent(program: Program, report: Report, beginning: Beginning) -> Change:
     hvd = program.at(beginning.site).fact(Prerequisites).hvd
     line = f"{hvd}.broadcast_variables({beginning.name}.variables, root_rank=0)"
     edits = (program.fact(Layout).after(statement, [line]),)
-    title = f"Broadcast what {beginning.name} holds from rank 0"
+    title = f"Broadcast the contents of {beginning.name} from rank 0"
     requires = program.fact(Layout).isolate(statement)
     return report.change(title, program.script.statement_span(statement), edits, requires)
 
@@ -170,7 +170,7 @@ def _change(program: Program, report: Report, flag: Flag) -> Change:
         edits.append(layout.before(first, block, -1))
     else:
         edits.append(layout.after(printed(script, step.statement)[1], block))
-    title = f"Broadcast what {receiver} trains once, after its first step"
+    title = f"Broadcast the variables that {receiver} trains, once, after its first step"
     target = script.statement_span(step.statement)
     return report.change(
         title,

@@ -151,7 +151,7 @@ export const suites: UiSuite[] = [
         await print.locator(box).click();
         await change(workbench, /^Apply 7 Changes/).waitFor();
         await workbench.screenshot("left out");
-        for (const each of ["Average the gradients", "Broadcast what"]) {
+        for (const each of ["Average the gradients", "Broadcast the variables"]) {
           assert.equal(await change(workbench, each).locator(box).count(), 0);
         }
         await change(workbench, /^Apply 7 Changes/).click();

@@ -264,7 +264,7 @@ class Broadcasts:
                         ):
                             yield Spoiled(
                                 site,
-                                f"{name.id} is used up by apply_gradients, so nothing is broadcast. "
+                                f"apply_gradients exhausts {name.id}, so nothing is broadcast. "
                                 f"Write {name.id} = list(zip(...)).",
                                 zipped,
                             )

@@ -45,7 +45,7 @@ class ByHand:
         feeds = self._program.fact(Feeds)
         given = [feeds.of(loop) for loop in loops]
         if all(map(feeds.is_own, given)):
-            yield "data of each rank's own"
+            yield "separate data for each rank"
         elif all(feeds.is_own(each) or feeds.is_divided(each) for each in given):
             yield "work divided"
         else:

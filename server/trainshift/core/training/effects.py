@@ -284,7 +284,9 @@ def _of_file(name: str, site: Site) -> tuple[Effect, str] | None:
     """The effect of the method `name` of an open file; a file opened for this call alone is soon closed."""
     assert isinstance(site.node.func, ast.Attribute)
     if name in named("file_reading"):
-        return None if isinstance(site.node.func.value, ast.Call) else (Effect.ACTS, "reads on in a file")
+        return (
+            None if isinstance(site.node.func.value, ast.Call) else (Effect.ACTS, "continues reading a file")
+        )
     return None if name in named("file_questions") else (Effect.FILES, "writes to a file")
 
 

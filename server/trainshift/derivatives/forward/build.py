@@ -114,12 +114,12 @@ class Tangents(Analysis):
             ]
             arguments.kw_defaults = [*arguments.kw_defaults, *defaults]
         said = (
-            f"The value of {function.name}, and its derivative along {listed(dots)}"
+            f"Return the value of {function.name} and its derivative along {listed(dots)}"
             if dots
-            else f"The value of {function.name}"
+            else f"Return the value of {function.name}"
         )
         self.helpers |= way.values.helpers
         self.needs |= way.values.needs
         return function_of(
-            self.made_name(function), arguments, f"{said}{'' if self.arrays else '; of numbers'}.", body
+            self.made_name(function), arguments, f"{said}{'' if self.arrays else ', for numbers'}.", body
         )

@@ -347,7 +347,8 @@ class Build(Analysis):
             way.passes.forward.append(terms.assign(value, terms.name(start.result)))
         result = terms.display([terms.name(value), way.bars_back])
         body = [*way.passes.forward, _mark(), *shorter(way.passes.out, self.arrays), ast.Return(result)]
-        said = f"The value of {start.name}, and its gradient by {listed(self.wrt)}{self._numbers()}."
+        by = f"with respect to {listed(self.wrt)}"
+        said = f"Return the value of {start.name} and its gradient {by}{self._numbers()}."
         return function_of(self.made, arguments, said, body)
 
     def _is_held(self, function: Function, name: str) -> bool:
@@ -439,11 +440,12 @@ class Build(Analysis):
         arguments = same_arguments(start.node.args)
         arguments.kwonlyargs = [*arguments.kwonlyargs, ast.arg("value_bar")]
         arguments.kw_defaults = [*arguments.kw_defaults, terms.constant(1.0)]
-        said = f"The value of {start.name}, and its gradient by {listed(self.wrt)}{self._numbers()}."
+        by = f"with respect to {listed(self.wrt)}"
+        said = f"Return the value of {start.name} and its gradient {by}{self._numbers()}."
         return function_of(self.made, arguments, said, body)
 
     def _numbers(self) -> str:
-        return "" if self.arrays else "; of numbers"
+        return "" if self.arrays else ", for numbers"
 
     def vjp(self, function: Function) -> ast.FunctionDef:
         """The value of a function and its pullback."""
@@ -503,7 +505,7 @@ class Build(Analysis):
             way.passes.forward.pop()
             result = last.value
         body = [*way.passes.forward, pulled, ast.Return(terms.display([result, terms.name(pullback)]))]
-        said = f"The value of {function.name}, and its pullback{self._numbers()}."
+        said = f"Return the value of {function.name} and its pullback{self._numbers()}."
         return function_of(self.made_name(function), same_arguments(function.node.args), said, body)
 
     def made_function(self, function: Function) -> list[ast.stmt]:

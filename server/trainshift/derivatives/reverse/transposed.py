@@ -59,5 +59,6 @@ def transposed(
     tangents.helpers |= OF_TAPES
     arguments.kwonlyargs = [*arguments.kwonlyargs, ast.arg("value_bar")]
     arguments.kw_defaults = [*arguments.kw_defaults, terms.constant(1.0)]
-    said = f"The value of {start.name}, and its gradient by {listed(tangents.wrt)}; of numbers."
+    by = f"with respect to {listed(tangents.wrt)}"
+    said = f"Return the value of {start.name} and its gradient {by}, for numbers."
     return [*others, function_of(made, arguments, said, body)]

@@ -30,7 +30,7 @@ def conda(asks: str) -> Iterator[str]:
 def _conda_piece(piece: str) -> str:
     match = _CONDA_PIECE.fullmatch(piece)
     if match is None:
-        raise ValueError(f"{piece!r} is not a version of conda")
+        raise ValueError(f"{piece!r} is not a conda version")
     operator, version, star = match[1] or "", match[2] or "", match[3]
     if not version:
         return ""

@@ -208,9 +208,9 @@ class Derivatives:
         if wish.wrt is None:
             return f"{mode} A part of the derivative of `{wish.function}`."
         outcome = await self._reading(program, wish).outcome()
-        what = "derivative along a direction" if wish.mode == "forward" else "gradient"
+        what = "derivative along a direction of" if wish.mode == "forward" else "gradient with respect to"
         by = ", ".join(f"`{each}`" for each in wish.wrt)
-        told = f"{mode} The value of `{wish.function}`, and its {what} by {by}."
+        told = f"{mode} Returns the value of `{wish.function}` and its {what} {by}."
         return f"{told}\n\n{_since(paper, wish, outcome)}"
 
     # The command

@@ -160,7 +160,7 @@ def _keras(state: State, offset: int) -> Iterator[str]:
             continue
         span = script.statement_span(each.statement)
         if outline.whole.written_for and span.start <= start + offset < span.end:
-            yield f"Made distributed, this is written {outline.whole.written_for}."
+            yield f"The converted file is written {outline.whole.written_for}."
 
 
 def _libraries(state: State, offset: int) -> Iterator[str]:

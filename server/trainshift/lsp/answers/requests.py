@@ -201,7 +201,7 @@ class Answers:
             first, *others = told["withheld"]
             more = f" (and {len(others)} more)" if others else ""
             where = f"{first['rule']} at line {first['line']}"
-            self._say(types.MessageType.Info, f"Made distributed, but for {where}: {first['text']}{more}")
+            self._say(types.MessageType.Info, f"Made distributed, except {where}: {first['text']}{more}")
         return {**told, "applied": True}
 
     def _left_out(self, given: dict[str, Any]) -> list[dict[str, Any]]:

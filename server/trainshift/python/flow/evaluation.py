@@ -97,7 +97,7 @@ def always_evaluated(*nodes: ast.AST | None) -> Iterator[ast.AST]:
 
 
 def surely_ends(ends: Ends, *nodes: ast.AST | None) -> bool:
-    """Return whether code surely makes a call that never comes back."""
+    """Return whether code surely makes a call that never returns."""
     if ends is never_ends:
         return False
     return any(isinstance(part, ast.Call) and ends(part) for part in always_evaluated(*nodes))

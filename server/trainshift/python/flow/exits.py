@@ -33,7 +33,7 @@ class Completion(Enum):
     CONTINUE = "a `continue` of a loop around them"
     RETURN = "a `return`"
     RAISE = "a `raise`; what an operation or an `assert` may raise is not counted"
-    END = "a call that never comes back, or `raise SystemExit`"
+    END = "a call that never returns, or `raise SystemExit`"
 
 
 Completions = frozenset[Completion]

@@ -27,7 +27,7 @@ DEEPEST = 3
 
 class _Any(Enum):
     ANY = "any index or key"
-    REST = "an index or key that is asked for nowhere"
+    REST = "an index or key that nothing asks for"
 
     __hash__ = object.__hash__
 

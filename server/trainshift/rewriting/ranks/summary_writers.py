@@ -36,7 +36,7 @@ def reason_to_keep(script: Script, effects: Effects, made: Site) -> str:
             and not _writes(site)
             and not all(_copes(script, each) for each in script.names.callee(site))
         ):
-            return f"the writer is handed to {script.text(site.node.func, site)}, which every rank calls"
+            return f"the writer is passed to {script.text(site.node.func, site)}, which every rank calls"
         function = site.node.func
         if isinstance(function, ast.Attribute) and _holds(script, function.value, site, made):
             inner = [part for each in arguments(site.node) for part in ast.walk(each)]

@@ -29,7 +29,7 @@ def check(program: Program, judge: Judge) -> Findings:
             yield from judge.say(
                 function,
                 statement,
-                f"`{function.name}` reaches itself by this call, and only a tensor stops it",
+                f"`{function.name}` calls itself here, and only a tensor stops the recursion",
                 "Write a loop.",
                 at=call,
             )

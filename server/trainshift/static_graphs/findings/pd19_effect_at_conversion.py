@@ -25,7 +25,7 @@ def check(program: Program, judge: Judge) -> Findings:
             yield from judge.say(
                 function,
                 statement,
-                f"`{name}` is counted up once, when the graph is built",
+                f"`{name}` is incremented once, when the graph is built",
                 "Count outside of the static function.",
             )
         if not function.graph_around(statement):

@@ -44,7 +44,7 @@ class _Sign(Enum):
     REPEATED = "it is multiplied: a number, list, string or tensor, but not a dict"
     RECKONED = "numbers are added to it, compared with it or divide it: not a container"
     ARRAY = "it is passed to a NumPy function, and arrays have methods of the same names"
-    TENSOR = "only tensors are used so"
+    TENSOR = "only tensors are used like this"
 
 
 @dataclass(frozen=True, slots=True)
