@@ -13,7 +13,7 @@ Call `hvd.init()` right after the imports.
 
 ## What is reported
 
-The first call that needs a started Horovod and runs before any `hvd.init()`, or without one. Unknown is a
+The first call that needs a started Horovod and runs before any `hvd.init()`, or without one. Unknown: a
 call in a function that nothing calls. Wrapping an optimizer or a tape needs no start.
 """
 

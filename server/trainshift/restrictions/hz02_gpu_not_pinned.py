@@ -14,8 +14,8 @@ Choose the GPU by `hvd.local_rank()` right after `hvd.init()`.
 
 ## What is reported
 
-A program that uses GPUs and gives no rank its own, or names it in an unused configuration. Unknown is a
-program without a sign of GPUs. Fine are hidden GPUs.
+A program that uses GPUs and gives no rank its own, or names it in an unused configuration. Unknown: a
+program without a sign of GPUs. Not reported: hidden GPUs.
 """
 
 from __future__ import annotations

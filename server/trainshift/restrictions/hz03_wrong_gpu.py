@@ -12,9 +12,8 @@ Use `hvd.local_rank()`.
 
 ## What is reported
 
-A GPU that is chosen by `rank()`, or that is the same for all ranks. Fine are a rank modulo a count, and a
-list of GPUs of the script's own.
-"""
+A GPU that is chosen by `rank()`, or that is the same for all ranks. Not reported: a rank modulo a count, and
+a list of GPUs of the script's own."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ optimizers.
 ## What is reported
 
 `set_visible_devices` after a tensor, a variable, a `Dataset`, a Keras model, an optimizer, a metric, or
-`list_logical_devices`. Fine are losses, seeds, policies, and functions that are only defined above.
+`list_logical_devices`. Not reported: losses, seeds, policies, and functions that are only defined above.
 """
 
 from __future__ import annotations

@@ -14,9 +14,8 @@ Multiply the rate by `hvd.size()`, or warm it up to the product.
 ## What is reported
 
 A distributed optimizer whose rate is a number, its default or a schedule made of numbers, and that nothing
-scales later. Unknown is a rate from outside. Fine are `op=Sum`, Adasum, a square root, and ranks that share
-one batch.
-"""
+scales later. Unknown: a rate from outside. Not reported: `op=Sum`, Adasum, a square root, and ranks that
+share one batch."""
 
 from __future__ import annotations
 

@@ -14,10 +14,13 @@ Multiply a rate once, where it is created, and multiply the rates that callbacks
 
 ## What is reported
 
-Two factors `hvd.size()`, or one and `op=Sum`; a schedule object times a number; a scheduler, an
-`initial_lr`, or a rate that is set later (`optimizer.lr = 0.001`, `assign`, `K.set_value`), without the
-factor that the optimizer has; a constant `multiplier` below 1, which is compounded
-each epoch; rate callbacks beside a schedule object; and `lr=`, which new optimizers of Keras ignore.
+- two factors `hvd.size()`, or one and `op=Sum`
+- a schedule object times a number
+- a scheduler, an `initial_lr`, or a rate that is set later (`optimizer.lr = 0.001`, `assign`, `K.set_value`),
+  without the factor that the optimizer has
+- a constant `multiplier` below 1, which is compounded each epoch
+- rate callbacks beside a schedule object
+- `lr=`, which new optimizers of Keras ignore
 """
 
 from __future__ import annotations

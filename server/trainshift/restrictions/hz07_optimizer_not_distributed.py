@@ -20,7 +20,7 @@ On Keras 3 (TensorFlow 2.16 and later) also a wrapped one: Horovod's wrap silent
 Remove it, and let `trainshift convert` write the averaging. If Keras 3 is merely installed, the verdict is
 unknown.
 
-Fine is a model whose `train_step` has a distributed tape, and one that rank 0 trains alone.
+Not reported: a model whose `train_step` has a distributed tape, and one that rank 0 trains alone.
 """
 
 from __future__ import annotations

@@ -17,9 +17,8 @@ Wrap the tape with `hvd.DistributedGradientTape` before its first `gradient`, an
 ## What is reported
 
 `gradient` of a plain tape, or `tf.gradients`, that reaches `apply_gradients`; also where the tape is wrapped
-after it, or under a name that is not used. Fine are gradients that go through an `allreduce`, and a loop of
-one rank alone.
-"""
+after it, or under a name that is not used. Not reported: gradients that go through an `allreduce`, and a loop
+of one rank alone."""
 
 from __future__ import annotations
 

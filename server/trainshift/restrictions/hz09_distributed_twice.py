@@ -15,7 +15,7 @@ Remove the outer call.
 ## What is reported
 
 `DistributedOptimizer` of one that is wrapped already, also by a loop, and a sum of gradients that are
-averaged. Harmless are a tape and an optimizer that are both wrapped, and an average of an average.
+averaged. Harmless: a tape and an optimizer that are both wrapped, and an average of an average.
 """
 
 from __future__ import annotations

@@ -14,8 +14,8 @@ Give `fit` the broadcast callback, or broadcast the variables after the first st
 ## What is reported
 
 A loop with averaged gradients whose variables nothing makes equal: no callback that reaches `fit`, no
-hook, no `broadcast_variables`. Harmless where all ranks draw or load the same weights. A seed of
-`tf.random.set_seed` alone does not do that.
+hook, no `broadcast_variables`. Harmless: all ranks draw or load the same weights. A seed of
+`tf.random.set_seed` alone does not ensure that.
 """
 
 from __future__ import annotations

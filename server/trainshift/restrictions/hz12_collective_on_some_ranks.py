@@ -15,8 +15,8 @@ Move the call out of the branch, and keep only the print or the write in it.
 ## What is reported
 
 A collective under a test of the rank whose other branch has none: `allreduce`, a broadcast, `fit` of a
-distributed model, a gradient of a distributed tape, a callback that averages. So is validation data that only
-some ranks give a `fit` whose metrics are averaged: the others have no `val_loss` to average. Fine are
+distributed model, a gradient of a distributed tape, a callback that averages. Also a `fit` whose metrics are
+averaged, with validation data on some ranks only: the others have no `val_loss` to average. Not reported:
 `evaluate` and `save` on rank 0.
 """
 

@@ -16,11 +16,14 @@ it.
 
 ## What is reported
 
-`EarlyStopping`, `ReduceLROnPlateau`, `TerminateOnNaN`, and callbacks of the script's own that stop or set
-the rate by a metric, without `MetricAverageCallback` before them, or on some ranks only, or by the clock; and
-a loop with collectives that a rank leaves, or a rate that it sets, by the clock, or by a result of its batch
-or of data of its own that nothing made equal; and rates, widths and trained variables that each rank draws.
-Unknown are metrics of validation data that all ranks share.
+- `EarlyStopping`, `ReduceLROnPlateau`, `TerminateOnNaN`, and callbacks of the script's own that stop training
+  or set the rate: by a metric without `MetricAverageCallback` before them, by the clock, or on some ranks
+  only
+- a loop with collectives that a rank leaves, or a rate that it sets, by the clock or by a result of its own
+  data that nothing averages
+- rates, widths and trained variables that each rank draws
+
+Unknown: metrics of validation data that all ranks share.
 """
 
 from __future__ import annotations

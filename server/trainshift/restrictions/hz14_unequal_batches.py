@@ -15,7 +15,7 @@ Give all ranks the same number of steps, by `take` or `steps_per_epoch`.
 ## What is reported
 
 Data that are split by rank into parts of different lengths and read to their end; or steps that are computed
-from a rank's own part. Fine are slices of `n // size`, equal steps, and `join` after the loop.
+from a rank's own part. Not reported: slices of `n // size`, equal steps, and `join` after the loop.
 """
 
 from __future__ import annotations

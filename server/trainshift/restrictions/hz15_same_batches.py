@@ -14,7 +14,7 @@ Add `hvd.rank()` to its seed, or take `.shard(hvd.size(), hvd.rank())` first.
 ## What is reported
 
 A loop over data that all ranks share, in the same order: nothing shuffles, or every shuffle has the same
-seed. Unknown is a seed from outside.
+seed. Unknown: a seed from outside.
 """
 
 from __future__ import annotations

@@ -12,8 +12,8 @@ Divide the steps, or the epochs, by `hvd.size()`; or give each rank its share of
 
 ## What is reported
 
-A loop over data that all ranks share, whose steps and epochs do not depend on `hvd.size()`. Unknown
-are steps from outside. Fine are ranks that share one batch.
+A loop over data that all ranks share, whose steps and epochs do not depend on `hvd.size()`. Unknown:
+steps from outside. Not reported: ranks that share one batch.
 """
 
 from __future__ import annotations

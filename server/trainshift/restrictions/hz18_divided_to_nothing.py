@@ -13,9 +13,8 @@ Write `max(1, ...)`, or round up.
 
 ## What is reported
 
-A floor division by `hvd.size()` of epochs, whatever their number, and of fewer than 16 steps. Fine are `max`,
-`ceil`, and `or`.
-"""
+A floor division by `hvd.size()` of epochs, whatever their number, and of fewer than 16 steps. Not reported:
+`max`, `ceil`, and `or`."""
 
 from __future__ import annotations
 

@@ -15,9 +15,8 @@ Write under `if hvd.rank() == 0:`, and put callbacks that write into the list on
 
 Writes by every rank: models, checkpoints, summaries, files, folders, and callbacks of a `fit` that write.
 Moves, deletions and transfers by every rank: uploads, requests, messages, and commands that do these. Runs of
-an experiment log that every rank starts, with `wandb`, `mlflow` and similar libraries. Fine are a path that
-names the rank, a temporary one, and memory.
-"""
+an experiment log that every rank starts, with `wandb`, `mlflow` and similar libraries. Not reported: a path
+that names the rank, a temporary one, and memory."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ Print under `if hvd.rank() == 0:`, and give `fit` `verbose=1 if hvd.rank() == 0 
 
 ## What is reported
 
-`print` and `tf.print` in a training loop or step, and a `fit` that is not silent. Fine are prints that
+`print` and `tf.print` in a training loop or step, and a `fit` that is not silent. Not reported: prints that
 contain the rank, and prints before or after the loop.
 """
 

@@ -17,7 +17,7 @@ Pass `average_aggregated_gradients=True`, or leave the number out of the rate.
 ## What is reported
 
 `backward_passes_per_step` above 1 without `average_aggregated_gradients=True`, where the rate is multiplied
-by the same number. Harmless is a rate that is not; unknown a number that comes from outside.
+by the same number. Harmless: a rate that is not multiplied. Unknown: a number that comes from outside.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ Add parentheses after its name.
 ## What is reported
 
 Horovod's `rank`, `size` and similar functions in a comparison, a test or arithmetic without a call, also
-under another name. Fine is a function that is passed on, or bound to a name that is called.
+under another name. Not reported: a function that is passed on, or bound to a name that is called.
 """
 
 from __future__ import annotations

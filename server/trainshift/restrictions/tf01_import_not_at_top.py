@@ -17,13 +17,13 @@ Move the import to the end of the imports at the top. One that needs something b
 
 ## What is reported
 
-An import below the first other statement, or in a block, a function or a class, of TensorFlow, Keras, `os`,
-what makes datasets and optimizers, or a file of the project that uses TensorFlow.
+An import below the first other statement, or in a block, a function or a class: of TensorFlow, Keras, `os`,
+a module that makes datasets or optimizers, or a file of the project that uses TensorFlow.
 
-Fine are imports after the docstring, comments and `from __future__`, under `if TYPE_CHECKING:`, in `try:
+Not reported: imports after the docstring, comments and `from __future__`, under `if TYPE_CHECKING:`, in `try:
 import ... except ImportError:`, and below Horovod's set-up.
 
-Harmless is a late import of anything else (`json`, `matplotlib`, Horovod), and one below statements that
+Harmless: a late import of anything else (`json`, `matplotlib`, Horovod), and one below statements that
 only set environment variables, `warnings` or logging.
 """
 

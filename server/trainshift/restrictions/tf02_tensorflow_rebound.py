@@ -5,8 +5,8 @@
 
 ## Why it matters
 
-What is made through another name may be missed. On two GPUs that optimizer keeps its learning rate, and each
-process its own gradients.
+An object that is made through another name may be missed. On two GPUs that optimizer keeps its learning
+rate, and each process its own gradients.
 
 Trainshift finds optimizers, datasets and tapes as members of the module that an import names.
 
@@ -21,13 +21,13 @@ Any other way to bind the module: an assignment (`self.tf = tf`, a tuple, `:=`, 
 import's name where it means something else, in the module or as a local name of a scope that uses
 TensorFlow.
 
-Fine is a local name in a scope that uses no TensorFlow, and passing the module to a function of a library.
-An alias of a submodule (`K = tf.keras.backend`, `tf1 = tf.compat.v1`) is TF03.
+Not reported: a local name in a scope that uses no TensorFlow, and passing the module to a function of a
+library. An alias of a submodule (`K = tf.keras.backend`, `tf1 = tf.compat.v1`) is TF03.
 
-Harmless is what holds the name only where TensorFlow is missing: `tf = None` under `except ImportError:`, in
+Harmless: a value of the name only where TensorFlow is missing: `tf = None` under `except ImportError:`, in
 the other branch of a condition, or before the import.
 
-Unknown is a module whose name the script computes, a function without source that is given the module, and a
+Unknown: a module whose name the script computes, a function without source that is given the module, and a
 parameter of the import's name that is used like TensorFlow.
 """
 

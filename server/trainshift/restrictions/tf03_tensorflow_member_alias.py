@@ -20,13 +20,13 @@ backend, `tf.data`, `tf.train`, `tf.summary`, `tf.estimator`, `tf.compat.v1`, `t
 model, a callback, a checkpoint, a session or a summary writer. A member in a container (`{"adam":
 tf.keras.optimizers.Adam}`) has another name too.
 
-Fine is a member that is passed as an argument, a harmless one that is a default (`activation=tf.nn.relu`),
-and what calling a member gives.
+Not reported: a member that is passed as an argument, a harmless one that is a default
+(`activation=tf.nn.relu`), and the result of calling a member.
 
-Harmless are layers, losses, metrics, dtypes, mathematics, constants such as `tf.data.AUTOTUNE`, and an alias
+Harmless: layers, losses, metrics, dtypes, mathematics, constants such as `tf.data.AUTOTUNE`, and an alias
 for type checkers only.
 
-Unknown is a member whose name the script computes, as in `getattr(tf.keras.optimizers, name)`.
+Unknown: a member whose name the script computes, as in `getattr(tf.keras.optimizers, name)`.
 """
 
 from __future__ import annotations

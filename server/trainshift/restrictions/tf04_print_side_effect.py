@@ -20,11 +20,11 @@ An argument that assigns (`:=`), awaits or yields, or that calls something with 
 `input`, `open`, a method that changes its object (`append`, `pop`, `assign`, `update_state`), a call that
 trains, or a function of the project whose body does one of these. Also a `print` with `file=` an open file.
 
-Fine are builtins, methods of strings, arrays and tensors, NumPy, `time`, TensorFlow's functions, the call of
-a model, `result()` of a metric, f-strings and comprehensions of these, a function that changes only what it
-has made itself, and `file=sys.stdout` or `sys.stderr`.
+Not reported: builtins, methods of strings, arrays and tensors, NumPy, `time`, TensorFlow's functions, the
+call of a model, `result()` of a metric, f-strings and comprehensions of these, a function that changes only
+what it has made itself, and `file=sys.stdout` or `sys.stderr`.
 
-Unknown is a function of a library that Trainshift does not know, a method whose name says nothing, and
+Unknown: a function of a library that Trainshift does not know, a method whose name says nothing, and
 `evaluate` and `predict` of a model.
 """
 

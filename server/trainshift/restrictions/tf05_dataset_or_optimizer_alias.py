@@ -21,16 +21,16 @@ A creation inside another call, in a container, returned, iterated, used without
 (`Adam().minimize(loss)`), in a `with`, as a default, or in `a = b = Adam()`; a second creation for one name;
 and a second name (`opt2 = opt`, `opt = self.optimizer`).
 
-Fine is a chain of methods, unpacking a call (`(train, test), info = tfds.load(...)`), a dataset derived from
-another (`return ds.batch(2)`), an optimizer wrapped around another (`opt = LossScaleOptimizer(opt)`), a name
-that is returned or passed to a library (`zip(a, b)`, `tf.train.Checkpoint(optimizer=optimizer)`), and the
-call of a function of the script that returns one. Branches that each create the object are TF07.
+Not reported: a chain of methods, unpacking a call (`(train, test), info = tfds.load(...)`), a dataset derived
+from another (`return ds.batch(2)`), an optimizer wrapped around another (`opt = LossScaleOptimizer(opt)`), a
+name that is returned or passed to a library (`zip(a, b)`, `tf.train.Checkpoint(optimizer=optimizer)`), and
+the call of a function of the script that returns one. Branches that each create the object are TF07.
 
-Harmless is an annotated assignment, an attribute (`self.optimizer = Adam()`), an optimizer written inside
+Harmless: an annotated assignment, an attribute (`self.optimizer = Adam()`), an optimizer written inside
 `compile(...)`, a creation that nothing keeps, and a name that is put in a container or passed to a function
 of the script.
 
-Unknown is a call that may create one, or a name that may hold one, such as
+Unknown: a call that may create one, or a name that may hold one, such as
 `train(getattr(tf.keras.optimizers, name)())`.
 
 The fixes assign the creation on the line before, split `a, b = Adam(), SGD()`, or use the first name for the

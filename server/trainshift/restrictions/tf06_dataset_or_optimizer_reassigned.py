@@ -19,10 +19,10 @@ Give the second value a name of its own.
 
 An assignment that gives the name something else. An iterator over a dataset (`iter(ds)`) is not a dataset.
 
-Fine is another object of the two kinds (`db = db.batch(32)`, `opt = LossScaleOptimizer(opt)`), a name that
-was `None` before, and something else in a branch that excludes the first.
+Not reported: another object of the two kinds (`db = db.batch(32)`, `opt = LossScaleOptimizer(opt)`), a name
+that was `None` before, and something else in a branch that excludes the first.
 
-Unknown is a value from a function whose code is not in the project, such as an imported `preprocess(ds)`.
+Unknown: a value from a function whose code is not in the project, such as an imported `preprocess(ds)`.
 
 The fix renames the second value where every later use plainly means it.
 """

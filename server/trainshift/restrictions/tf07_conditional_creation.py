@@ -20,12 +20,12 @@ Or give each configuration a function of its own.
 A creation under `if`, `match`, a loop, `try`, a conditional expression, after `and` or `or`, or in a
 comprehension.
 
-Fine is `with`, `if __name__ == "__main__":`, the header of a `for`, deriving from an object that exists (`if
-shuffle: ds = ds.shuffle(9)`), and wrapping one (`if fp16: opt = LossScaleOptimizer(opt)`).
+Not reported: `with`, `if __name__ == "__main__":`, the header of a `for`, deriving from an object that exists
+(`if shuffle: ds = ds.shuffle(9)`), and wrapping one (`if fp16: opt = LossScaleOptimizer(opt)`).
 
-Harmless is a block that always runs, such as `if True:`, a `try` without `except`, or a `finally`.
+Harmless: a block that always runs, such as `if True:`, a `try` without `except`, or a `finally`.
 
-Unknown is a call that may create one, such as `getattr(tf.keras.optimizers, name)()`.
+Unknown: a call that may create one, such as `getattr(tf.keras.optimizers, name)()`.
 """
 
 from __future__ import annotations

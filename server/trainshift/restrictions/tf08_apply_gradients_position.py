@@ -21,10 +21,10 @@ A call in a `return`, a larger expression, a condition, a lambda or a comprehens
 passed on without a call (`strategy.run(opt.apply_gradients, ...)`). A call of `apply`, which steps an
 optimizer on Keras 3, counts as well.
 
-Fine is a whole statement and the whole right side of an assignment. So is `super().apply_gradients(...)` in
-an optimizer's own `apply_gradients`, which is no training step.
+Not reported: a whole statement, the whole right side of an assignment, and `super().apply_gradients(...)` in
+an optimizer's own `apply_gradients`, which is not a training step.
 
-Unknown is a call on something that may not be an optimizer.
+Unknown: a call on something that may not be an optimizer.
 
 The fix gives it a statement of its own; inside an expression only if nothing is evaluated before it that the
 step could change.

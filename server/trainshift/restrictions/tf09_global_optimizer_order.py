@@ -21,11 +21,12 @@ Move the definition above the first function that uses it, and assign it once.
 A definition after the function, also one under `global`, and a name that is assigned again: at the top of
 the script, in a loop, or under `global`. `optimizer = LossScaleOptimizer(optimizer)` assigns it again.
 
-Fine are branches of which only one assigns, and Horovod's own wrap, `hvd.DistributedOptimizer(optimizer)`.
+Not reported: branches of which only one assigns, and Horovod's own wrap,
+`hvd.DistributedOptimizer(optimizer)`.
 
-Harmless is an attribute that is set (`optimizer.learning_rate = 1e-4`): it stays the same optimizer.
+Harmless: an attribute that is set (`optimizer.learning_rate = 1e-4`): it stays the same optimizer.
 
-Unknown is a name that may hold an optimizer and is used as one.
+Unknown: a name that may hold an optimizer and is used as one.
 """
 
 from __future__ import annotations

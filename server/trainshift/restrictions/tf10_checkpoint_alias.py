@@ -18,13 +18,13 @@ A creation inside another call (`CheckpointManager(tf.train.Checkpoint(...), pat
 returned, used without a name, as a default, or in `a = b = Checkpoint(...)`; a second creation for one name;
 and a second name (`saver = checkpoint`).
 
-Fine is a name that is returned or passed to a library (`CheckpointManager(checkpoint, path, 3)`), the call
-of a function of the script that returns one, and branches that each create the one object.
+Not reported: a name that is returned or passed to a library (`CheckpointManager(checkpoint, path, 3)`), the
+call of a function of the script that returns one, and branches that each create the one object.
 
-Harmless is an annotated assignment, an attribute (`self.checkpoint = tf.train.Checkpoint(...)`), a creation
+Harmless: an annotated assignment, an attribute (`self.checkpoint = tf.train.Checkpoint(...)`), a creation
 that nothing keeps, and a name that is put in a container or passed to a function of the script.
 
-Unknown is a call that may create one, or a name that may hold one.
+Unknown: a call that may create one, or a name that may hold one.
 
 The fixes assign the creation on the line before, or use the first name for the second.
 """

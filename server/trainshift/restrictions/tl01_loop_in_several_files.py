@@ -17,11 +17,11 @@ Convert the whole program, or move the second loop into a script of its own.
 
 A script that trains, and imports a file that trains too.
 
-Fine are two scripts that do not import each other, a loop behind an imported file's own `if __name__ ==
-"__main__":`, and one in a function that the program never calls. A module that cannot be found is not looked
-into.
+Not reported: two scripts that do not import each other, a loop behind an imported file's own `if __name__ ==
+"__main__":`, and one in a function that the program never calls. A module that cannot be found is not
+read.
 
-Unknown is a loop in the other file that may train no Keras model.
+Unknown: a loop in the other file that may train something other than a Keras model.
 """
 
 from __future__ import annotations

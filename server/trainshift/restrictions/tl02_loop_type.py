@@ -9,8 +9,8 @@
 The gradients of any other loop cannot be averaged. On two GPUs each process trains a model of its own; under
 `tf.distribute` they are averaged twice.
 
-Converted are loops with a `tf.GradientTape` and `apply_gradients`, Keras' `fit`, Estimators, and TensorFlow
-1's sessions.
+Trainshift converts loops with a `tf.GradientTape` and `apply_gradients`, Keras' `fit`, Estimators, and
+TensorFlow 1's sessions.
 
 ## What to do
 
@@ -23,10 +23,10 @@ A loop under `tf.distribute`, `optimizer.minimize(...)` of TensorFlow 2, weights
 and a library that hides its `fit`. Most strategies are taken out when the script is converted (HV17). A step
 by `minimize` is written out where it stands alone in its statement (HV04).
 
-Harmless are two types of loop for different models: each is converted by its own rules. One model that is
+Harmless: two types of loop for different models: each is converted by its own rules. One model that is
 trained by both is TL03.
 
-Unknown are gradients that come from somewhere else, and a `fit` of something that may be no Keras model.
+Unknown: gradients that come from somewhere else, and a `fit` of something that may not be a Keras model.
 """
 
 from __future__ import annotations

@@ -20,12 +20,12 @@ Train each model by `fit` alone, with a custom `train_step` if need be, or by a 
 
 One model in two types of loop.
 
-Fine are two models with one loop each, and a custom `train_step` with `fit`.
+Not reported: two models with one loop each, and a custom `train_step` with `fit`.
 
-Harmless is a model with two loops of which only one runs, in two branches of an `if` or a `match`, or in
+Harmless: a model with two loops of which only one runs, in two branches of an `if` or a `match`, or in
 functions that are called there.
 
-Unknown are two types of loop that may train one model.
+Unknown: two types of loop that may train one model.
 """
 
 from __future__ import annotations

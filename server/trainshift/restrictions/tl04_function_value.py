@@ -5,8 +5,8 @@
 
 ## Why it matters
 
-What is handed the function may call it in one process only, and on two GPUs the other one then waits
-forever. The conversion may also miss the call.
+Code that gets the function may call it in one process only, and on two GPUs the other one then waits forever.
+The conversion may also miss the call.
 
 ## What to do
 
@@ -18,9 +18,9 @@ A function that trains and is assigned to a variable, stored in a list or a dict
 passed as an argument, bound methods (`model.fit`) and lambdas included; and `step = make_step()` where that
 returns one.
 
-Fine are decorators, and `app.run(main)`, which calls `main`.
+Not reported: decorators, and `app.run(main)`, which calls `main`.
 
-Harmless is any other function (`ds.map(preprocess)`), and the `model_fn` and `input_fn` of an Estimator.
+Harmless: any other function (`ds.map(preprocess)`), and the `model_fn` and `input_fn` of an Estimator.
 """
 
 from __future__ import annotations

@@ -23,10 +23,10 @@ inside another loop.
 A condition that all ranks agree on (a literal, an argument of the command line, the environment, a file that
 configures the run) changes nothing about the conversion, and the finding says so.
 
-Fine is `if __name__ == "__main__":`, the body of a `try`, another loop around it, and an `if` inside the
-loop that skips a step.
+Not reported: `if __name__ == "__main__":`, the body of a `try`, another loop around it, and an `if` inside
+the loop that skips a step.
 
-Unknown is a `fit` under a condition, of something that may be no Keras model.
+Unknown: a `fit` under a condition, of something that may not be a Keras model.
 """
 
 from __future__ import annotations

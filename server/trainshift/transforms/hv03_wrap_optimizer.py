@@ -13,7 +13,7 @@ do with each other, and save one of two models.
 
 An optimizer is wrapped where it is made: right after its assignment, or in place if it has no name. In a
 `LossScaleOptimizer` the inner one is wrapped. A model whose `train_step` has its own tape keeps its
-optimizer, since Horovod would not average there: its tape is wrapped (HV04).
+optimizer, since Horovod would not average there. Its tape is wrapped instead (HV04).
 
 A script may fit in one mode and use a tape in another, with one optimizer for both. It is then wrapped where
 the mode that fits compiles:
@@ -32,8 +32,8 @@ Estimators. Gradients of `tf.gradients` are averaged where they are taken:
     grads = tf.gradients(loss, tvars)       grads = [grad if grad is None else hvd.allreduce(grad) for grad \
 in tf.gradients(loss, tvars)]
 
-An agent of TF-Agents takes its own gradients and hands them to `apply_gradients`, where no wrap of Horovod's
-averages. A helper has its optimizer do that:
+An agent of TF-Agents computes its own gradients and passes them to `apply_gradients`, where none of Horovod's
+wraps averages. A helper makes its optimizer average:
 
     agent = DqnAgent(                       agent = DqnAgent(
         specs, optimizer=optimizer)             specs, optimizer=hvd_averaged(optimizer))

@@ -21,7 +21,7 @@ Horovod takes a list of variables: `tape.gradient(x, w)` becomes `tape.gradient(
 nested lists go through `tf.nest`. `.jacobian`, `unconnected_gradients=` and XLA (`jit_compile=True`) do not
 work with Horovod's tape and are refused.
 
-A step by `optimizer.minimize` is written as a tape and `apply_gradients`, which is what it does.
+A step by `optimizer.minimize` is written out as a tape and `apply_gradients`.
 
 With `keras = "3"` the call becomes `[None if grad is None else hvd.allreduce(grad) for grad in
 tape.gradient(loss, weights)]`, since Horovod's tape does not know the variables of Keras 3.

@@ -26,10 +26,10 @@ If the model is not known, the variables of the pairs are broadcast, from a list
 only once. A step that may serve several optimizers, or that AutoGraph may turn into a graph loop, keeps a
 set of the optimizers that it has served instead of a flag.
 
-A model whose weights the script sets itself, such as a target network, is broadcast with the one that it is a
-copy of. So is a model that the loss comes of and that nothing trains, such as a random target. Where the
-script keeps weights before the first step, to put them back later or to average them, the model is also
-broadcast above the loop or the statement that keeps them.
+A model whose weights the script sets itself, such as a target network, is broadcast together with its source.
+So is a model that the loss depends on and that nothing trains, such as a random target. If the script keeps
+weights before the first step, to restore or to average them later, the model is also broadcast above the loop
+or the statement that keeps them.
 
 With `keras = "3"` the flag is a `tf.Variable` and the broadcast a part of the step's graph: when a step is
 traced, an optimizer's variables have no value yet. AutoGraph must read the step, which serves one optimizer.

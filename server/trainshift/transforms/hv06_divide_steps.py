@@ -15,21 +15,23 @@ saved.
 Also divided are `steps` and `max_steps` of an Estimator, and `last_step` and `num_steps` of a
 `StopAtStepHook`.
 
-Where each rank takes its share of the steps, by this rule or by HV15, what a schedule counts is divided too:
+If each rank takes its share of the steps, by this rule or by HV15, the counts of a schedule are divided too:
 
     CosineDecay(0.1, decay_steps=900)       CosineDecay(0.1, decay_steps=900 / hvd.size())
 
-The `decay` of a legacy optimizer, which its steps count, is multiplied. A schedule class of your own is asked
-for the step that one process would be at. What is computed from the length of a share (`epochs * len(train)`)
-stays. Divided too is what ends a training, saves or sets a rate at a number of steps, and the `total` of a
-progress bar. A counter of steps is multiplied where a rate is computed from it by hand. A plot of a value of
-each step over `range(1000)` asks how many there are; what else counts on a list with an entry for each step
-is reported.
+- A test that ends the training, saves, or sets a rate at a number of steps is divided, and so is the `total`
+  of a progress bar.
+- The `decay` of a legacy optimizer is multiplied, because each rank takes fewer steps.
+- A schedule class of your own gets the step that one process would be at. A counter of steps is multiplied
+  where the script computes a rate from it.
+- A number that is computed from the length of a share (`epochs * len(train)`) stays.
+- A plot of one value per step over `range(1000)` uses the length of the list instead. Other code that relies
+  on a list with an entry for each step is reported.
 
 Only a `take` that feeds a training loop is divided. A preview (`next(iter(ds.take(1)))`), an evaluation,
 `validation_steps`, and a `take` beside a `skip` of as many elements stay.
 
-All ranks must take the same number of steps. HV19 sees to loops that a rank may leave by its own values, such
+All ranks must take the same number of steps. HV19 handles loops that a rank may leave by its own values, such
 as its loss.
 """
 

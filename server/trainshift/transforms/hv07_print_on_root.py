@@ -19,7 +19,7 @@ conditional expression. If an argument does something that every rank must do (a
 
 TensorFlow 1 logs its progress (`tf.logging.set_verbosity(tf.logging.INFO)`) on rank 0 only.
 
-A `print` of your own, or one that tells the rank, is left alone. So are `input()`, `plt.show()` and
+A `print` of your own, or one that shows the rank, is left alone. So are `input()`, `plt.show()` and
 `exit()` in a training loop, which are reported: every rank runs them.
 """
 

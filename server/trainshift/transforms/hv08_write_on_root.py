@@ -17,14 +17,14 @@ On two GPUs both processes would write the same files at the same time, and may 
 
 ## How it is done
 
-Weights are loaded on rank 0 only, too: the broadcast after the first step brings them to the others. If
-training may have begun before, there is a new broadcast. The same for a checkpoint that is restored,
-if it holds what is trained and nothing else. Any other is restored on every rank, when rank 0 has saved it:
+Weights are loaded on rank 0 only, too: the broadcast after the first step sends them to the others. If
+training may have begun before, there is a new broadcast. The same holds for a checkpoint that contains only
+trained objects. Any other checkpoint is restored on every rank, after rank 0 has saved it:
 
     path = checkpoint.save("ckpt/a")        path = checkpoint.save("ckpt/a") if hvd.rank() == 0 else None
     other.restore(path)                     other.restore(hvd.broadcast_object(path, root_rank=0))
 
-If every rank reads what the script has written before, the others wait for rank 0:
+If every rank reads a file that the script has written before, the others wait for rank 0:
 
     model.save("m.h5")                      if hvd.rank() == 0:
     model = load_model("m.h5")                  model.save("m.h5")
@@ -37,19 +37,19 @@ A `FileWriter` of TensorFlow 1 is `None` on other ranks, and its uses are guarde
     writer.add_summary(summary, step)       if hvd.rank() == 0:
                                                 writer.add_summary(summary, step)
 
-A run of an experiment's log is rank 0's. Other ranks stay quiet in the way that its library documents, so
-that no other line changes:
+Only rank 0 logs to an experiment tracker. Other ranks stay quiet in the way that its library documents, so no
+other line changes:
 
     run = wandb.init()                      run = wandb.init(mode=None if hvd.rank() == 0 else "disabled")
     experiment = comet_ml.Experiment()      experiment = comet_ml.Experiment(disabled=hvd.rank() != 0)
     with mlflow.start_run():                with mlflow.start_run() if hvd.rank() == 0 else \
 contextlib.nullcontext():
 
-An object that writes, such as `h5py.File("a.h5", "w")`, writes to memory on other ranks. What moves, archives
-or sends a file is rank 0's. `subprocess.run` is where it is given a path that the script writes.
+An object that writes, such as `h5py.File("a.h5", "w")`, writes to memory on other ranks. Only rank 0 moves,
+archives or sends a file, or calls `subprocess.run` with a path that the script writes.
 
-Calls that act by their names (`send_report`, `upload`), in a library that Trainshift does not know, stay on
-every rank, and the report names them once for each library.
+Some calls sound as if they had side effects (`send_report`, `upload`). In a library that Trainshift does not
+know, they stay on every rank, and the report names them once for each library.
 """
 
 from __future__ import annotations

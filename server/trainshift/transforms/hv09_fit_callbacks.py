@@ -22,10 +22,11 @@ list. The order of your callbacks stays. An unknown one runs on every rank. What
 prints and writes is guarded inside it. With `warmup-epochs = 5` in the settings, Horovod's callback
 raises the rate over the first five epochs.
 
-Horovod's callback broadcasts after the first batch. Where weights are copied before, in a callback's
-`on_train_begin` or above the `fit`, and used later, the model is also broadcast above that.
+Horovod's callback broadcasts after the first batch. If the script copies weights earlier, in a callback's
+`on_train_begin` or above the `fit`, and uses them later, the model is also broadcast above the copy.
 
-For Keras 3 the broadcast and the average are two short classes below the set-up, as Horovod's do not know it.
+For Keras 3, which Horovod's callbacks do not support, the broadcast and the average are two short classes
+below the set-up.
 
 Keras draws its progress bars on every rank, so `evaluate`, `predict` and `Progbar` are silenced likewise. A
 `verbose` of your own stays as it is on rank 0.

@@ -14,13 +14,13 @@ gradients, and you save one of two models.
 
 ## How it is done
 
-This is for every name that Keras accepts, for the default (`rmsprop`), and for an optimizer that is made
-among the arguments. A model whose `train_step` has its own tape gets a scaled optimizer that is not wrapped.
+This covers every name that Keras accepts, the default (`rmsprop`), and an optimizer that is made among the
+arguments. A model whose `train_step` has its own tape gets a scaled optimizer that is not wrapped.
 
 For Keras 3 (TensorFlow 2.16 and later), where Horovod's optimizer averages nothing, `hvd_distribute(model)`
-follows `compile`: a function below the set-up that has the model's optimizer average, and switches XLA off.
+follows `compile`: a function below the set-up that makes the model's optimizer average, and turns XLA off.
 
-A name that is hidden in `**` arguments is refused. So is `jit_compile=True`, in which Horovod cannot
+A name that is hidden in `**` arguments is refused. So is `jit_compile=True`, with which Horovod cannot
 average.
 """
 

@@ -6,21 +6,21 @@
 
 ## Why it matters
 
-With the choice both processes use the same GPU: they run out of memory, or share one while the other is
+With that choice both processes use the same GPU. They run out of memory, or share one GPU while the other is
 idle.
 
 ## How it is done
 
-The statements go, and of the second only the entry. Comments stay, and an emptied block gets `pass`. It does
-not matter where the choice is made. The environment that a script hands to another process is left alone. If
-the choice cannot be taken out, the script is refused.
+The first and the third statement go; from the second, only the entry does. Comments stay, and an emptied
+block gets `pass`. The choice may be made anywhere. The environment that a script passes to another process is
+left alone. If the choice cannot be removed, the script is refused.
 
 A condition under which a script hides all GPUs (`"-1"`), to train on the CPU, stays.
 
-To a rank its GPU is `/gpu:0`. A script that places operations on another one by `tf.device`, or builds a
+Each rank sees its GPU as `/gpu:0`. A script that places operations on another one by `tf.device`, or builds a
 tower on each of several, is refused.
 
-A limit of memory stays. If it is that of one GPU by its number, it becomes that of the rank's:
+A memory limit stays. If it names one GPU by its number, it names the rank's GPU afterwards:
 
     tf.config.set_logical_device_configuration(gpus[0], ...)     gpus[hvd.local_rank() % len(gpus)]
 """

@@ -18,7 +18,7 @@ directory.
 
 ## How it is done
 
-The same for the `TrainSpec` of `train_and_evaluate`, the hooks of an `EstimatorSpec` and a `RunConfig`.
+The same goes for the `TrainSpec` of `train_and_evaluate`, the hooks of an `EstimatorSpec` and a `RunConfig`.
 Hooks are treated as in HV14. Ranks without a `model_dir` use a temporary directory of their own, and
 evaluate and predict from it.
 

@@ -18,9 +18,8 @@ broadcast follows every statement that runs an initializer, however it is spelle
 `Saver.restore`. An initializer of some variables is followed by a broadcast of these. A session that trains
 without either is refused.
 
-Gradients that `tf.gradients` gives to `apply_gradients` pass by the wrap of the optimizer; HV03 averages
-them where they are taken.
-"""
+The optimizer's wrap does not see gradients that go from `tf.gradients` to `apply_gradients`. HV03 averages
+them where they are computed."""
 
 from __future__ import annotations
 

@@ -20,10 +20,10 @@ directory.
 The broadcast comes first. Hooks that steer the training stay on every rank. Those that only log or write are
 kept to rank 0 where they are put into the list, and an unknown one runs on every rank.
 
-The same for `SingularMonitoredSession`, `MonitoredSession` and the session creator that it is given. A
-configuration of your own is pinned where it is made (HV13).
+The same goes for `SingularMonitoredSession`, `MonitoredSession` and its session creator. A configuration of
+your own is pinned where it is made (HV13).
 
-From TensorFlow 2.16 on Horovod has no such hook, so that the file gets a short one of its own.
+From TensorFlow 2.16 on, Horovod has no such hook, so the file gets a short one of its own.
 """
 
 from __future__ import annotations

@@ -16,30 +16,32 @@ Without it each of four GPUs goes through all of the data: four times the work, 
 
 ## How it is done
 
-All ranks take the same number of steps, always: one that ended first would stop the others. So data are
-divided only where their length is known. The division comes before `shuffle`, since each rank shuffles in
-another order, and before batches are made of shuffled elements. Where it must come later, since a function
-makes the test data too, say, the `shuffle` gets a seed, so that all ranks have one order.
+All ranks must take the same number of steps: a rank that ends first makes the others fail. So data are
+divided only if their length is known. The division comes before `shuffle`, since each rank shuffles in a
+different order, and before shuffled elements are batched. If it must come later, for example because one
+function also makes the test data, the `shuffle` gets a seed, so that all ranks have one order.
 
-Of loops inside each other the innermost one is divided whose turns take new data. One that goes through
-gradients, optimizers or layers takes none, nor does one that cuts a batch into smaller ones or steps on it
-again.
+| data | how each rank gets its share |
+|---|---|
+| a `tf.data.Dataset` | `shard` and `take` |
+| arrays for `fit`, and loops that cut batches out of arrays by index | its own rows |
+| a loop that draws batches at random, or calls `next` on a dataset | fewer iterations |
+| a `while` that advances from slice to slice | its own slices |
+| your own generator | one batch per rank is taken, and each rank keeps its own |
+| `fit` on a `Sequence`, which `fit` shuffles | fewer steps |
+| an Estimator | a share of the dataset of its `input_fn`, or of the arrays of `numpy_input_fn` |
 
-So too with arrays that `fit` is given, and with loops that cut batches out of arrays by number. A permutation
-that is drawn there, a choice of rows or a mask is sent by rank 0; `train_test_split`, `KFold`, `resample`,
-`SMOTE` and their like get a seed, and `random.shuffle` of a list a generator that has one. A loop whose turns
-draw batches at random, or ask for the next of a dataset, is given fewer turns. A `while` that counts from
-slice to slice goes to every slice that is a rank's turn. A generator of yours is asked for a batch for each
-rank, of which each keeps its own. A `fit` on a `Sequence`, whose order it draws, takes fewer steps. Of an
-Estimator the dataset is divided that its `input_fn` returns, or the arrays that `numpy_input_fn` and
-`pandas_input_fn` are given.
+Of nested loops, the innermost one that takes new data in each iteration is divided. A loop over gradients,
+optimizers or layers takes none. Neither does one that cuts a batch into smaller ones or steps on it again.
 
-A vocabulary that each rank makes of what it draws for itself is reported.
+All ranks must choose the same rows. Rank 0 sends a permutation, a choice of rows or a mask that is drawn.
+`train_test_split`, `KFold`, `resample`, `SMOTE` and similar functions get a seed; `random.shuffle` of a list
+gets a generator with a seed. A vocabulary that each rank builds from its own draws is reported.
 
-Evaluations, previews and statistics see all data. Where HV06 divides the steps, data that nothing shuffles,
-or that one seed shuffles alike on all ranks, are divided too, and so is a generator that never ends: else the
-ranks would all take the first part. Where the length is not known, as for `filter`, every rank goes through
-all data. The report says what is not divided.
+Evaluations, previews and statistics see all data. If HV06 divides the steps, three more kinds of data are
+divided, since all ranks would otherwise take the same first part: data that nothing shuffles, data that one
+seed shuffles alike on all ranks, and generators that never end. If the length is unknown, as after `filter`,
+every rank reads all data. The report says what is not divided.
 
 `divide-data = false`, or `--no-divide-data`, leaves all data whole.
 """

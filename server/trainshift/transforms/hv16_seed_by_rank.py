@@ -10,11 +10,11 @@ not divided, the same order: they would do the same work twice.
 
 ## How it is done
 
-This is for seeds of TensorFlow, Keras, NumPy and `random`, of their generators, of layers and of
-`shuffle`. The weights are broadcast, so they are alike anyway. Without the choice the report says
-that there are such seeds.
+This covers seeds of TensorFlow, Keras, NumPy and `random`, of their generators, of layers and of `shuffle`.
+The weights are broadcast, so they are equal anyway. Without this setting the report says that there are such
+seeds.
 
-A seed stays as it is if all ranks must draw the same by it, and the report says for what:
+A seed stays as it is if all ranks must draw the same numbers with it. The report says for what:
 
 - an order by which the data are divided: a `shuffle` before `shard`, `np.random.permutation`
 - a split into data for training and validation: `shuffle` before `skip`, `train_test_split`

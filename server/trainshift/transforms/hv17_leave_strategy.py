@@ -14,21 +14,20 @@ and both would average.
 
 ## How it is done
 
-The strategy goes, and what is left is the script of one replica, which all other rules read. A scope becomes
-its body and `run` a call; `experimental_distribute_dataset` gives the dataset itself, `reduce` the rank's own
-value. `num_replicas_in_sync` is 1 where something is computed with it, and the number of ranks where it is
-shown.
+The strategy goes. The script of one replica remains, which all other rules read. A scope becomes its body,
+`run` becomes a call, `experimental_distribute_dataset` becomes the dataset itself, and `reduce` the rank's
+own value. `num_replicas_in_sync` becomes 1 in a computation, and the number of ranks in a message.
 
-Gradients come out alike. A strategy adds up those of a loss that is divided by the batch of all replicas;
-here it is divided by the rank's own batch, and Horovod takes the mean.
+The gradients are the same. A strategy sums the gradients of a loss that is divided by the global batch. Here
+the loss is divided by the rank's own batch, and Horovod takes the mean.
 
-`tf.distribute.get_replica_context()` stays, as there is one without a strategy too: that of one replica.
+`tf.distribute.get_replica_context()` stays: without a strategy it is the context of a single replica.
 
 ## What is refused
 
-Strategies for TPUs and parameter servers, and any use of a strategy that is not understood: the refusal names
-the place. In one branch of an `if` such a strategy stays where the other branch does without (HV01). So is
-`keras.distribution` of Keras 3, which places model and batches itself.
+Strategies for TPUs and parameter servers, and any use of a strategy that Trainshift does not understand: the
+refusal names the place. Such a strategy stays if it is in one branch of an `if` and the other branch has none
+(HV01). `keras.distribution` of Keras 3, which places model and batches itself, is refused too.
 """
 
 from __future__ import annotations

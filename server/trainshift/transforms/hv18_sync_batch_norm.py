@@ -14,11 +14,11 @@ loss that is noisier than on one GPU with the batches of both.
 
 ## How it is done
 
-Horovod's layer takes the place of Keras'. It calls every layer by the same name, so each gets one of its own,
-as Keras gives it. Layers inside of `tf.keras.applications`, of classes of your own and in TensorFlow 1 graphs
+Horovod's layer replaces that of Keras. It gives every layer the same name, so each gets a unique one, as from
+Keras. Layers inside of `tf.keras.applications`, of classes of your own and in TensorFlow 1 graphs
 stay as they are, and the report says so.
 
-A saved model has Horovod's layer in it: load it with `custom_objects={"SyncBatchNormalization":
+A saved model contains Horovod's layer: load it with `custom_objects={"SyncBatchNormalization":
 tf.keras.layers.BatchNormalization}`, or load the weights alone.
 """
 

@@ -8,24 +8,27 @@
 
 ## Why it matters
 
-Each rank has random numbers, a clock and losses of its own. Ranks whose rates differ diverge without a
-word, and a rank that leaves out a step makes the others wait for ever.
+Each rank has random numbers, a clock and losses of its own. Ranks whose rates differ silently diverge, and a
+rank that skips a step makes the others wait forever.
 
 ## How it is done
 
-What comes to a hyperparameter of an optimizer, to the shape of a layer, to the variables that a step
-trains, to the gradients that it applies or to weights that a loop sets is followed back, through names,
-functions and files, to what is drawn without a seed, asked of the clock or the machine, or computed of a
-rank's own batches. Rank 0 sends the others what it has drawn. Rank 0 also decides for all when a loop ends,
-and when a test of a loss changes the rate. A step that one rank leaves out, for a loss that is no number
-say, is left out on all ranks. Dropout, augmentation and noise on inputs stay each rank's own.
+Trainshift traces five kinds of values back through names, functions and files: hyperparameters of an
+optimizer, shapes of layers, the variables that a step trains, the gradients that it applies, and weights that
+a loop sets. They must not depend on draws without a seed, on the clock or the machine, or on a rank's own
+batches.
 
-Data are split alike on all ranks, or each would test on rows that others train on: what draws the split, or
-samples before it, gets a seed, or rank 0 sends the others what it has drawn. Where the length of the data
-depends on what is drawn, rank 0 draws it too.
+- Rank 0 sends the others what it has drawn.
+- Rank 0 decides for all ranks when a loop ends, and whether a test of a loss changes the rate.
+- A step that one rank skips, for example because its loss is NaN, is skipped on all ranks.
+- Dropout, augmentation and noise on inputs stay each rank's own.
 
-Where ranks cannot decide together, in a graph, in a session or within a function, and where layers or other
-objects are drawn, the report names the line that makes the ranks differ, and what comes of it.
+Data are split alike on all ranks; otherwise each would test on rows that others train on. The function that
+draws the split, or samples before it, gets a seed, or rank 0 sends its result. If the length of the data
+depends on a draw, rank 0 makes that draw too.
+
+In a graph, in a session and within a function, ranks cannot decide together, and layers and other objects
+cannot be sent. There the report names the line that makes the ranks differ, and the consequence.
 """
 
 from __future__ import annotations

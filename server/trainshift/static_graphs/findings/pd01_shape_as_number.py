@@ -12,8 +12,8 @@ Use Paddle's function (`paddle.maximum`, `paddle.sqrt`), or give the dimension i
 ## More of it
 
 Numbers are needed by `math.*`, `max`, `min`, `round` and NumPy, by `[0] * n`, indices, keys and f-strings,
-by a comparison of shapes, a `range` in a comprehension, `list(range(n))` and `*x`. The dimensions of what
-was reshaped by a tensor are tensors in both ways of conversion.
+by a comparison of shapes, a `range` in a comprehension, `list(range(n))` and `*x`. The dimensions of a tensor
+that was reshaped by a tensor are tensors in both modes of conversion.
 """
 
 from __future__ import annotations

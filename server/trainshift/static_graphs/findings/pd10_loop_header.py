@@ -11,8 +11,8 @@ own.
 
 ## More of it
 
-It stops at two `break`s, at a `break` with a tuple as the loop's variable (but the pair of names of
-`enumerate`), at a step that is no literal, and at a `return` that is a statement of the loop itself.
+It stops at two `break`s, at a `break` with a tuple as the loop's variable (except the two names of
+`enumerate`), at a step that is not a literal, and at a `return` that is a statement of the loop itself.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ Write operations that Paddle can build: `a < t and t < b`, `paddle.maximum(t, u)
 
 ## More of it
 
-Values are needed by comparisons of three, `in`, the `if` of a comprehension, `max`, `min`, `sorted`, `any`,
+Values are needed by chained comparisons, `in`, the `if` of a comprehension, `max`, `min`, `sorted`, `any`,
 `all`, `round`, `math.*`, the index of a list, the key of a dict, `match`, a format and `str`.
 """
 

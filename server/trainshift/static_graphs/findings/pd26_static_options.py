@@ -7,7 +7,7 @@ that is not a layer, or below `@classmethod`, Paddle raises.
 
 ## What to do
 
-Add `full_graph=True`, or leave the `input_spec` out. Make a function of the method.
+Add `full_graph=True`, or leave the `input_spec` out. Turn the method into a function.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ Train without `full_graph=True`. Exporting the trained layer with `paddle.jit.sa
 
 This happens in a `while` on a tensor, a loop over a `range` of a tensor or over rows whose number the
 `InputSpec` leaves open, a branch with two results of which one is computed from the
-other, a branch in a branch that reads what that computed, and a tensor that a branch reads twice and that
+other, a nested branch that reads a result of the outer one, and a tensor that a branch reads twice and that
 is read later.
 """
 
