@@ -106,6 +106,7 @@ def schedule(entry: Entry) -> None:
     assert f"{kept}optimizer.learning_rate = rate\n" in found.text
     assert all(f"{name}=0.1 * hvd.size()" in found.text for name in entry.listed("rates"))
     assert all(f"{name}=100 / hvd.size()" in found.text for name in entry.listed("steps"))
+    assert "/ hvd.size() / hvd.size()" not in found.text
 
 
 def callback(entry: Entry) -> None:

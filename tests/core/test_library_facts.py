@@ -289,3 +289,42 @@ def test_what_only_gives_a_value_states_something() -> None:
     for package in entries.packages():
         for entry in entries.stated(package).values():
             assert entry.role is not Role.VALUE or entries.FACTS & set(entry.data), full_name(entry)
+
+
+ORBIT = """import orbit
+
+
+class Trainer(orbit.StandardTrainer):
+    def train_step(self, iterator):
+        x, y = next(iterator)
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean((net(x) - y) ** 2)
+        opt.apply_gradients(zip(tape.gradient(loss, net.trainable_variables), net.trainable_variables))
+
+
+net = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+opt = tf.keras.optimizers.SGD(0.1)
+Trainer(data).train(tf.constant(100))
+"""
+CLIPPED = """import gradclip
+
+net = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+opt = tf.keras.optimizers.SGD(0.1)
+with tf.GradientTape() as tape:
+    loss = tf.reduce_mean(net(x))
+gradclip.apply(opt, tape.gradient(loss, net.trainable_variables), net.trainable_variables)
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (ORBIT, "Orbit takes the steps itself"),
+        (CLIPPED, "cannot see how gradclip.apply(...) takes its steps"),
+    ],
+)
+def test_what_takes_the_steps_elsewhere_is_named(text: str, reason: str) -> None:
+    """A method that a class of the script inherits, and a function that gets the optimizer."""
+    found = convert(f"import tensorflow as tf\n{text}")
+    assert found.status is Status.REFUSED
+    assert reason in found.reason

@@ -102,9 +102,16 @@ class Libraries:
             owner = made.gives if made is not None and made.gives else value.owner.cls
             return self.entry(f"{owner}.{value.name}")
         if isinstance(value, UserInstance):
-            found = map(self.entry, sorted(self._names.library_bases(value.scope)))
-            return next((each for each in found if each is not None), None)
+            return self._of_base(value)
+        if isinstance(value, Member) and isinstance(value.owner, UserInstance):
+            return self._of_base(value.owner, f".{value.name}")
         return None
+
+    def _of_base(self, value: UserInstance, below: str = "") -> Entry | None:
+        """The entry of the library class that an object's own class extends, or of what it inherits."""
+        bases = sorted(self._names.library_bases(value.scope))
+        found = (self.entry(f"{base}{below}") for base in bases)
+        return next((each for each in found if each is not None), None)
 
     def called(self, site: Site, *roles: Role) -> Entry | None:
         """Return the entry of the function or class that a call names, if it has one of these roles."""

@@ -142,6 +142,20 @@ def _makes_operation(program: Program, site: Site) -> bool:
     return step is not None and program.fact(Graphs).takes_gradients_of(step)
 
 
+def handed_optimizer(program: Program) -> tuple[Site, str] | None:
+    """A call that gives an optimizer to code that is not available, in a program that takes gradients."""
+    names = program.names
+    for site in program.script.sites if program.fact(Steps).gradients else ():
+        called = names.full_names(site.node.func, site.scope, site.statement)
+        if names.called_functions(site) or not called or any(map(_is_computation, called)):
+            continue
+        given = (names.site_values(each, site) for each in arguments(site.node))
+        if any(names.may_be(values, *api.OPTIMIZERS) for values in given):
+            text = program.script.text(site.node.func, site)
+            return site, f"Trainshift cannot see how {text}(...) takes its steps; call apply_gradients here"
+    return None
+
+
 def unseen_training(program: Program) -> tuple[Site, str] | None:
     """A call of `train` on an object of an unknown class, which may be an Estimator."""
     for site in program.fact(Loops).unseen:

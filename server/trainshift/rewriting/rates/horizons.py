@@ -135,7 +135,10 @@ class Horizons:
             signature = api.read_signature(entry.signature)
             if signature is not None:
                 found.append((site, {word: signature.position(word) for word in entry.listed("steps")}))
+        stated = {site.node for site, _ in found}
         for site in self._script.sites_calling(api.last_names(*api.SCHEDULES)):
+            if site.node in stated:
+                continue
             for name in sorted(self._names.full_names(site.node.func, site.scope, site.statement)):
                 signature = api.constructor(name) or api.function(name)
                 if signature is not None and api.rate_parameters(name):
