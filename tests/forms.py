@@ -557,7 +557,7 @@ SLOTS = [
     Slot(
         "path by keyword",
         "HV08",
-        _TF + _TRAINED + 'with open(mode="w", file=@) as log:\n    log.write("x")\n',
+        _TF + _TRAINED + 'log = open(mode="w", file=@)\nlog.write("x")\n',
         _TEXT,
         "os.devnull",
         ("open", "file"),

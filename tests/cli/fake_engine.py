@@ -63,7 +63,9 @@ def convert(
         new,
         applied=(Note("HV01", 1, 1, "Import Horovod"),),
         decisions=(Note("HV06", 2, 1, "the steps are divided"),) if "# decide" in text else (),
-        doubts=(Note("HV02", 2, 3, "`opt` is an optimizer"),) if "# doubt" in text else (),
+        doubts=tuple(
+            Note("HV02", row, 3, "`opt` is an optimizer") for row in range(2, 2 + text.count("# doubt"))
+        ),
         withheld=(Note("HV05", 3, 5, "the variables cannot be seen"),) if "# withhold" in text else (),
     )
 

@@ -42,6 +42,13 @@ def document(result: Result) -> Any:
     return json.loads(result.stdout)
 
 
+def test_what_is_told_of_several_lines_is_told_once(run: Run, here: Path) -> None:
+    (here / "train.py").write_text(SCRIPT + "# doubt\n" * 3)
+    lines = run("convert", "train.py").stderr.splitlines()
+    told = "    train.py:2:3: HV02 please check: `opt` is an optimizer (also in lines 3, 4)"
+    assert [line for line in lines if "please check" in line] == [told]
+
+
 def test_text_lists_every_outcome_and_the_totals(run: Run, project: Path) -> None:
     lines = run("convert", ".", "gone.py").stderr.splitlines()
     assert lines[:3] == [

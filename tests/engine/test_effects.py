@@ -231,3 +231,16 @@ def test_what_still_warns_after_a_conversion_is_told_in_its_report(case: Case) -
         waits = any("may wait forever" in each.text for each in conversion.decisions)
         left -= {"HZ13"} if waits else set()
         assert not left or conversion.withheld or conversion.doubts
+
+
+def test_a_test_that_ranks_decide_alone_is_one_doubt() -> None:
+    text = LOOP + (
+        "import gym\n\nenv = gym.make('x')\nstate, done, rows = env.reset(), False, []\n\n\n"
+        "def train(rows):\n    for x, y in rows:\n        step(x, y)\n\n\n"
+        "while not done:\n    state, reward, done, _ = env.step(0)\n    rows.append(state)\n"
+        "    if len(rows) > 3 or done:\n        train(rows)\n"
+    )
+    (loop,) = found(text, "TL05")
+    assert loop.effect is Effect.DOUBTS
+    (told,) = [each for each in convert(text).doubts if "len(rows) > 3" in each.text]
+    assert told.rule == "HV19"

@@ -165,6 +165,18 @@ async def test_a_hint_says_why_and_how_the_line_reads_before_and_after(puller: S
     assert step.index("  opt.apply_gradients") < step.index("\n+ if not hvd_broadcast_done:\n")
 
 
+async def test_a_hint_of_a_long_file_says_who_shows_its_lines(puller: Session) -> None:
+    text = LOOP + "# and on, and on, and on\n" * 4_100
+    assert len(text) > 100_000
+    document = puller.open(text)
+    await puller.outline(document.uri)
+    what, why, told, link = (await puller.hover(document, text.index("opt = Adam"))).split("\n\n")
+    assert what == "**HV02** Scale the learning rate by the number of ranks."
+    assert "With the old rate" in why
+    assert told == "The file is too long to show the new lines here. `trainshift convert` shows them."
+    assert link.startswith("[More about HV02]")
+
+
 async def test_a_code_in_a_comment_is_explained(puller: Session) -> None:
     text = (
         "import tensorflow as tf\nAdam = tf.keras.optimizers.Adam  # 🎉 trainshift: ignore[TF05, TF03] why\n"

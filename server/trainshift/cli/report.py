@@ -302,12 +302,20 @@ class TextReporter:
     def _print_notes(
         self, path: str, notes: tuple[Note, ...], label: str, style: str, indent: str = "    "
     ) -> None:
+        alike: dict[tuple[object, ...], list[Note]] = {}
         for note in notes:
+            alike.setdefault((note.rule, note.text, note.path, note.cell), []).append(note)
+        for note, *more in alike.values():
+            lines = [str(each) for each in sorted({each.line for each in more} - {note.line})]
             self._printer.line(
                 (indent + visible(place(note.path or path, note)) + ": ", ""),
                 (note.rule + " " if note.rule else "", "bold"),
                 (label, style),
                 (visible(note.text), ""),
+                (
+                    f" (also in {'line' if len(lines) == 1 else 'lines'} {listed(lines)})" if lines else "",
+                    "dim",
+                ),
             )
 
     def _print_totals(self) -> None:

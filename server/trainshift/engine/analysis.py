@@ -73,14 +73,17 @@ class Analysis:
         speaking = {each.rule for each in self.remarks}
         said = frozenset(code for code, rules in _SAID_BY.items() if not speaking.isdisjoint(rules))
         found = faults_of(self.program, self.changes, said)
-        return tuple(each for each in found if not self._is_told(each))
+        return tuple(each for each in found if not each.code or not self._is_told(each.span))
 
-    def _is_told(self, fault: Fault) -> bool:
-        """Return whether a doubt at its place reports a hazard already."""
-        return bool(fault.code) and any(
-            each.is_doubt and each.target.start <= fault.span.start <= each.target.end
-            for each in self.remarks
+    def _is_told(self, span: Span) -> bool:
+        """Return whether a remark is a doubt about the code at a place."""
+        return any(
+            each.is_doubt and each.target.start <= span.start <= each.target.end for each in self.remarks
         )
+
+    def doubts_of(self, change: Change) -> tuple[str, ...]:
+        """The doubts about a change, without those that a remark tells at their cause."""
+        return () if change.because is not None and self._is_told(change.because) else change.doubts
 
     @cached_property
     def hazards(self) -> tuple[Finding, ...]:

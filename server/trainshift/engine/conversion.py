@@ -445,7 +445,7 @@ def _apply(
         applied=tuple(_applied(analysis, each) for each in ordered),
         decisions=_decisions(analysis, ordered, [each for each in remarks if not each.is_doubt]),
         doubts=(
-            *_notes(analysis, ordered, lambda change: change.doubts),
+            *_notes(analysis, ordered, analysis.doubts_of),
             *_parting(analysis, remarks),
             *unsure,
         ),

@@ -37,7 +37,7 @@ def guarded(change: Change, guards: Iterable[Guard], findings: Iterable[Finding]
             return Withheld(change.rule, change.target, reason, effect is Consequence.REFUSE, causes)
         # The rule's own doubt about the same statement says more than the finding.
         if effect is Consequence.DOUBT and not change.doubts:
-            change = replace(change, doubts=(reason,), causes=causes)
+            change = replace(change, doubts=(reason,), causes=causes, because=finding.span)
     return change
 
 

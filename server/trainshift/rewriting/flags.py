@@ -22,6 +22,7 @@ from trainshift.core.training.steps import Step, Steps
 from trainshift.libraries import api
 from trainshift.libraries.methods import named
 from trainshift.python.lazy import cached_property
+from trainshift.python.names.classes import class_around
 from trainshift.python.names.script import Script
 from trainshift.python.names.values import Instance, UserInstance, Value
 from trainshift.python.syntax.chunk_syntax import Binding, Site, Statement, arguments, dotted
@@ -36,6 +37,7 @@ _TAKING_ANY = ("tensorflow.keras.optimizers.legacy.Optimizer", *api.TF1_OPTIMIZE
 SET = "set()"
 _COUNT = ".iterations"  # The number of steps of an optimizer.
 _OURS = re.compile(rf"{BASE}(_\w+)?")
+_WORD = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _SAYING_NOTHING = {"optimizer", "opt", "optim", "self", "model"}
 _BROADCASTS = ("broadcast_variables", "broadcast_global_variables", "broadcast_object", "broadcast_")
 
@@ -57,6 +59,12 @@ class Flag:
     def counts(self) -> bool:
         """Return whether the optimizer's own step counter replaces a flag."""
         return not self.first
+
+
+def _told_apart(base: str, site: Site) -> str:
+    """The name of a flag, after the class or the function that takes the step."""
+    around = class_around(site.scope) or site.scope.function()
+    return f"{base}_{_WORD.sub('_', around.name).lower()}" if around is not None else base
 
 
 class Flags:
@@ -140,11 +148,15 @@ class Flags:
         names = file.script.identifiers.difference(own.values())
         taken = {name for name in names if not self._is_ours(name, file.script)}
         by_site = {step.site: step for step in steps}
+        bases = {site: self._base(site, by_site.get(site)) for site in sites}
         for site in sites:
             step = by_site.get(site)
             is_new = site not in own and step is not None and not self.is_covered(step)
             if is_new or site not in reached or _OURS.fullmatch(own.get(site, "")):
-                name = fresh_name(self._base(site, step) if len(sites) > 1 else BASE, taken, first=2)
+                base = bases[site] if len(sites) > 1 else BASE
+                if [*bases.values()].count(base) > 1:
+                    base = _told_apart(base, site)
+                name = fresh_name(base, taken, first=2)
                 taken.add(name)
                 if is_new and step is not None:
                     key = self._key(step)

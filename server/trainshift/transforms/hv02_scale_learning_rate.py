@@ -35,6 +35,7 @@ from __future__ import annotations
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
 from trainshift.core.report import Report
+from trainshift.core.training.effects import Effects
 from trainshift.python.source.edit import Edit
 from trainshift.python.syntax.chunk_syntax import Statement
 from trainshift.python.syntax.precedence import ELEMENT, Frame, of_each, product
@@ -81,7 +82,7 @@ def _scale(program: Program, rate: Rate) -> tuple[Edit, ...]:
     if rate.node is None:
         assert rate.site is not None
         old = next((each for each in rate.site.node.keywords if each.arg == "lr"), None)
-        if old is not None and rate.doubt and is_replaced(old.value):
+        if old is not None and rate.doubt and is_replaced(old.value, program.fact(Effects)):
             span = program.script.span(old, rate.site)
             return (Edit(span.start, span.end, f"{rate.keyword}={rate.default} {factor}"),)
         return program.fact(Layout).add_keyword(rate.site, rate.keyword, f"{rate.default} {factor}")

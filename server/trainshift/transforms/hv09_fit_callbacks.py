@@ -51,8 +51,9 @@ from trainshift.python.source.edit import Change, Edit, Suits, Withheld
 from trainshift.python.syntax.chunk_syntax import Site, argument
 from trainshift.rewriting.data.divided_data import DividedData
 from trainshift.rewriting.edits.kept_weights import broadcast_above, kept_above
-from trainshift.rewriting.edits.list_edits import keep_to_root, left, placed, put_first, run, titled
+from trainshift.rewriting.edits.list_edits import left, placed, put_first, run, titled
 from trainshift.rewriting.edits.rank_guards import guard_changes, only_argument
+from trainshift.rewriting.edits.root_elements import kept_to_root
 from trainshift.rewriting.keras.callbacks import CallbackLists, Callbacks
 from trainshift.rewriting.keras.first_batches import FirstBatches
 from trainshift.rewriting.keras.helpers import Helpers
@@ -75,8 +76,8 @@ def propose(program: Program, report: Report) -> Proposals:
         if change is not None:
             yield change
         yield from left(report, callbacks)
-    for callback in program.fact(CallbackLists).written_on_all_ranks:
-        yield keep_to_root(report, callback.element, callback.name)
+    written = program.fact(CallbackLists).written_on_all_ranks
+    yield from kept_to_root(report, [(each.element, each.name) for each in written])
     for shown in guard_changes(
         report, (RootKind.PRINT,), {Form.VERBOSE: _verbose}, "Show the progress bar on rank 0 only"
     ):

@@ -49,8 +49,9 @@ from trainshift.libraries import api
 from trainshift.python.source.edit import Edit
 from trainshift.python.syntax.chunk_syntax import Site, argument, hides_arguments
 from trainshift.rewriting.edits.hook_edits import doubts, hooked, obstacle
-from trainshift.rewriting.edits.list_edits import keep_to_root, left, placed, titled
+from trainshift.rewriting.edits.list_edits import left, placed, titled
 from trainshift.rewriting.edits.rank_guards import only_argument
+from trainshift.rewriting.edits.root_elements import kept_to_root
 from trainshift.rewriting.edits.session_configs import configured, hidden, proto
 from trainshift.rewriting.pinning import Pinning
 from trainshift.rewriting.prerequisites import Prerequisites
@@ -94,9 +95,9 @@ def propose(program: Program, report: Report) -> Proposals:
         yield from _training(program, report, hooks)
         yield from left(report, hooks)
     yield from _unseen_specs(program, report)
-    for member, of_estimator in program.fact(HookLists).written_on_all_ranks:
-        if of_estimator:
-            yield keep_to_root(report, member.element, member.name)
+    written = program.fact(HookLists).written_on_all_ranks
+    kept = [(each.element, each.name) for each, of_estimator in written if of_estimator]
+    yield from kept_to_root(report, kept)
 
 
 def _estimator(program: Program, report: Report, made: Made) -> Proposals:

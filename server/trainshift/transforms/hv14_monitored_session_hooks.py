@@ -35,8 +35,9 @@ from trainshift.libraries import api
 from trainshift.python.source.edit import Change, Edit
 from trainshift.python.syntax.chunk_syntax import Site, argument
 from trainshift.rewriting.edits.hook_edits import doubts, hooked, obstacle
-from trainshift.rewriting.edits.list_edits import keep_to_root, left, placed, titled
+from trainshift.rewriting.edits.list_edits import left, placed, titled
 from trainshift.rewriting.edits.rank_guards import only_argument
+from trainshift.rewriting.edits.root_elements import kept_to_root
 from trainshift.rewriting.edits.session_configs import configured, hidden, proto
 from trainshift.rewriting.pinning import Pinning
 from trainshift.rewriting.tf1.hooks import HookLists, Hooks
@@ -60,9 +61,9 @@ def propose(program: Program, report: Report) -> Proposals:
     for site, name in program.fact(Sessions).created:
         if name in _CREATORS:
             yield from _configure(program, report, site, name, [])
-    for member, of_estimator in program.fact(HookLists).written_on_all_ranks:
-        if not of_estimator:
-            yield keep_to_root(report, member.element, member.name)
+    written = program.fact(HookLists).written_on_all_ranks
+    kept = [(each.element, each.name) for each, of_estimator in written if not of_estimator]
+    yield from kept_to_root(report, kept)
 
 
 def _session(program: Program, report: Report, site: Site, hooks: Hooks) -> Proposals:

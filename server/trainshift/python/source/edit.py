@@ -63,11 +63,11 @@ class Change:
     """One rule applied to one statement: kept or dropped as a whole.
 
     `target` is the statement's span.  `requires` are the edits that this change shares with others (the
-    Horovod import, a flag, a line split); equal ones collapse in a merge. `doubts` are assumptions that the
-    script does not confirm, and `causes` the codes of the restrictions that they come from; `decisions` are
-    choices that the user may want to change.  With `optional`, all other changes are valid without it.
-    `suits` are the programs running the statement to which the change does no harm. `former` is the
-    statement's span in the user's text, if the rules read another one.
+    Horovod import, a flag, a line split); equal ones collapse in a merge.  `doubts` are assumptions that the
+    script does not confirm, `causes` the codes of the restrictions that they come from, and `because` where
+    these were found; `decisions` are choices that the user may want to change. With `optional`, all other
+    changes are valid without it.  `suits` are the programs running the statement to which the change does no
+    harm.  `former` is the statement's span in the user's text, if the rules read another one.
     """
 
     rule: str
@@ -81,6 +81,7 @@ class Change:
     suits: Suits = Suits.ONE
     former: Span | None = None
     causes: tuple[str, ...] = ()
+    because: Span | None = None
 
 
 @dataclass(frozen=True, slots=True)

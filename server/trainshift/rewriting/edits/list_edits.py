@@ -1,4 +1,4 @@
-"""Edits that insert elements at the start of a list, or limit one to rank 0, for all rules that need them."""
+"""Edits that insert elements at the start of a list, for all rules that need them."""
 
 from __future__ import annotations
 
@@ -9,11 +9,9 @@ from dataclasses import replace
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
 from trainshift.core.report import Report
-from trainshift.python.names.occurrence import Occurrence
-from trainshift.python.source.edit import Change, Edit, Withheld
+from trainshift.python.source.edit import Edit, Withheld
 from trainshift.python.syntax.chunk_syntax import Site
 from trainshift.python.syntax.precedence import ALTERNATIVE, ELEMENT, STARRED, Frame
-from trainshift.rewriting.edits.rank_guards import only_element, only_statement
 from trainshift.rewriting.list_roles import Listed, Role
 from trainshift.rewriting.prerequisites import Prerequisites
 
@@ -57,22 +55,6 @@ def _into_display(program: Program, given: ast.List, site: Site, first: list[str
     own_line = not lead.strip() and span.start < at - len(lead)
     between = f",{layout.line_end_at(site)}{lead}" if own_line else ", "
     return [Edit(at, at, "".join(element + between for element in first), rank=-1)]
-
-
-def keep_to_root(report: Report, element: Occurrence, name: str) -> Change | Withheld:
-    """Limit an element that writes to rank 0, at the place where it is put into the list."""
-    program, statement = report.program, element.statement or element.scope.statement
-    assert statement is not None
-    target = program.script.statement_span(statement)
-    if element.site is not None:
-        if element.site.deferred or not isinstance(statement.node, ast.Expr):
-            return report.withheld(
-                target, f"{name} is added inside a larger expression; add it in a statement of its own"
-            )
-        edits, requires = only_statement(program, statement), program.fact(Layout).isolate(statement)
-    else:
-        edits, requires = only_element(program, element.node, statement), ()
-    return report.change(f"Keep {name} to rank 0", target, edits, requires)
 
 
 def left(report: Report, listed: Listed) -> Iterator[Withheld]:

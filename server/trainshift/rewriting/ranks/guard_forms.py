@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from enum import Enum
 
@@ -210,6 +210,20 @@ class GuardForms:
             if self._is_read_after(name, statement):
                 return f"the block under it sets {name}, which is read later"
         return ""
+
+    def holds(self, call: RootCall, guarded: Container[Statement]) -> bool:
+        """Return whether a file is opened for a block that holds nothing but `guarded` statements."""
+        statement = call.site.statement
+        node = statement.node
+        if not is_context_manager(call.site) or not isinstance(node, ast.With) or len(node.items) > 1:
+            return False
+        bound = node.items[0].optional_vars
+        return (
+            all(each in guarded for each in statement.branches["body"])
+            and not self._acting(call.outer, call.site)
+            and (bound is None or isinstance(bound, ast.Name))
+            and (bound is None or not self._is_read_after(bound.id, statement))
+        )
 
     def _is_read_after(self, name: str, statement: Statement) -> bool:
         """Return whether the name is read after the statement, in its function, before it is bound again."""

@@ -66,6 +66,8 @@ class RootOnly:
         found = [call for site in candidates if (call := self._read(site)) is not None]
         whole = (Form.GUARD, Form.RELOAD)
         guarded = {call.site.statement for call in found if call.form in whole and not call.reason}
+        found = [self._with_block(call, guarded) for call in found]
+        guarded |= {call.site.statement for call in found if call.form is Form.GUARD and not call.reason}
         kept: list[RootCall] = []
         seen: set[Statement] = set()
         for call in found:
@@ -78,6 +80,16 @@ class RootOnly:
                 seen.add(statement)
             kept.append(call)
         return kept
+
+    def _with_block(self, call: RootCall, guarded: set[Statement]) -> RootCall:
+        """The call; one that opens a file for a block which is all for rank 0 is for rank 0 itself."""
+        if (
+            call.form is not Form.PATH
+            or call.reason
+            or not self._program.fact(GuardForms).holds(call, guarded)
+        ):
+            return call
+        return replace(call, form=Form.GUARD)
 
     def _is_before_start(self, site: Site) -> bool:
         """Return whether the script starts Horovod itself after the call, and no rate needs it earlier."""

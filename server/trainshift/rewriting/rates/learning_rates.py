@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from trainshift.core.program import Program
+from trainshift.core.training.effects import Effects
 from trainshift.core.training.fits import Fits
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.rate_cases import RateCases
@@ -180,7 +181,8 @@ class LearningRates:
         given = self._given.of(site, settings)
         if given and not argument(site.node, None, "learning_rate"):
             old = argument(site.node, None, "lr")
-            if old is not None and not (is_replaced(old) and all(each.doubt for each in given)):
+            is_replacing = all(each.doubt for each in given)
+            if old is not None and not (is_replacing and is_replaced(old, self._program.fact(Effects))):
                 self._follow_argument(old, site)
         found = sorted(set(given), key=lambda each: (each.keyword, each.default, each.reason, each.doubt))
         if len(found) > 1:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
+from trainshift.core.training.effects import Effects
 from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement
+from trainshift.python.values.effects import Effect
 
 _ARITHMETIC = (
     *(ast.Constant, ast.Name, ast.Attribute, ast.BinOp, ast.UnaryOp),
@@ -34,9 +36,12 @@ class Rate:
     computed: bool = False  # inside a schedule or a function
 
 
-def is_replaced(ignored: ast.expr) -> bool:
-    """Return whether the default of a rate replaces an ignored one."""
-    return all(isinstance(part, _ARITHMETIC) for part in ast.walk(ignored))
+def is_replaced(ignored: ast.expr, effects: Effects) -> bool:
+    """Return whether the default of a rate replaces an ignored one, which does nothing but print."""
+    if all(isinstance(part, _ARITHMETIC) for part in ast.walk(ignored)):
+        return True
+    found = effects.of_expression(ignored)
+    return found is None or found.effect is Effect.FILES
 
 
 @dataclass(frozen=True, eq=False, slots=True)
