@@ -1,6 +1,6 @@
 """Aliases, exits of loops, and evaluation order: correct or refused, in both modes.
 
-The functions are in ``fixtures/derivatives/aliases.py`` with their points (``# at:``). A comment lists
+The functions are in ``fixtures/derivatives/aliases*.py`` with their points (``# at:``). A comment lists
 refusals, shared objects for which the gradient transposes tangents, and run-time checks.
 """
 
@@ -27,15 +27,20 @@ from trainshift.python.flow import solver
 from trainshift.python.values import heap
 
 TEXT = (FOLDER / "aliases.py").read_text(encoding="utf-8")
+TEXTS = {path.stem: path.read_text(encoding="utf-8") for path in sorted(FOLDER.glob("aliases*.py"))}
 MODES: tuple[Mode, ...] = ("forward", "reverse")
 EACH = 100
 
 
-def _cases() -> dict[str, list[str]]:
-    """The lines of the functions that have a point, with the comments above them."""
-    blocks = re.split(r"\n{3,}", TEXT)
-    noted = (block.strip().splitlines() for block in blocks if "# at: " in block)
-    return {re.findall(r"^def (\w+)", "\n".join(lines), re.MULTILINE)[0]: lines for lines in noted}
+def _cases() -> dict[str, tuple[str, list[str]]]:
+    """The functions that have a point: the file, and the lines with the comments above them."""
+    found = {}
+    for file, text in TEXTS.items():
+        blocks = re.split(r"\n{3,}", text)
+        for lines in (block.strip().splitlines() for block in blocks if "# at: " in block):
+            (name, *_) = re.findall(r"^def (\w+)", "\n".join(lines), re.MULTILINE)
+            found[name] = file, lines
+    return found
 
 
 CASES = _cases()
@@ -54,12 +59,13 @@ def _said(found: tuple[Refusal, ...]) -> set[str]:
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("name", CASES)
 def test_a_derivative_is_right_or_refused_as_noted(name: str, mode: Mode) -> None:
-    lines = CASES[name]
+    file, lines = CASES[name]
+    text = alone(TEXTS[file], name)
     (at,) = (line for line in lines if line.startswith("# at: "))
     point = eval(f"dict({at[6:]})", {"np": np})
     fixed = tuple(each for each, value in point.items() if isinstance(value, int))
     wanted = _noted(lines, mode, "refused")
-    found = derive(alone(TEXT, name), name, mode, [each for each in point if each not in fixed])
+    found = derive(text, name, mode, [each for each in point if each not in fixed])
     if wanted:
         assert not isinstance(found, Derived)
         assert _said(found.refusals) == wanted
@@ -67,7 +73,7 @@ def test_a_derivative_is_right_or_refused_as_noted(name: str, mode: Mode) -> Non
     assert isinstance(found, Derived), found
     assert _said(found.shared) == _noted(lines, mode, "shared")
     asked = [line.partition(" asks: ")[2] for line in lines if line.startswith(f"# {mode} asks: ")]
-    trial = Trial(TEXT, name, copy.deepcopy(point), fixed)
+    trial = Trial(text, name, copy.deepcopy(point), fixed)
     check = trial.forward if mode == "forward" else trial.reverse
     if asked:
         with pytest.raises(AssertionError, match=re.escape(asked[0])):

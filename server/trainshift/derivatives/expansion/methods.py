@@ -92,7 +92,8 @@ def _statement(reader: Reader, node: ast.Expr | ast.Assign) -> list[ast.stmt]:
     match node.value:
         case ast.Call(ast.Attribute(base, "sort"), [], keywords) if alone:
             values = [base, *(each.value for each in keywords)]
-            listed = keywords or reader.kind(base).listed(reader.whole.arrays)
+            arrays = reader.whole.arrays or (reader.whole.reverse and reader.module.knows_arrays)
+            listed = keywords or reader.kind(base).listed(arrays)
             # Arrays have no such keywords, and `sort` orders an array of rows differently.
             if listed and _is_changed(reader, base, *values):
                 place = ast.Subscript(terms.copied(base), ast.Slice(), ast.Store())

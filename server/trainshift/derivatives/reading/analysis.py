@@ -124,9 +124,12 @@ class Analysis:
                 yield from kind.with_elements()
 
     def _is_array(self, kind: Kind) -> bool:
-        """Return whether values of a kind are arrays: objects with elements and arithmetic in this file."""
-        whole = kind.has("real") and kind.has("box") and not kind.has("list", "tuple", "dict")
-        return kind.has("array") or (whole and self.module.knows_arrays)
+        """Return whether values of a kind are arrays: in this file, objects with elements and arithmetic, or
+        with a changed slice.
+        """
+        whole = kind.has("real") or (kind.has("changed") and kind.has("sliced"))
+        listed = kind.has("list", "tuple", "dict")
+        return kind.has("array") or (whole and kind.has("box") and not listed and self.module.knows_arrays)
 
     def _annotated_arrays(self) -> bool:
         """Return whether a parameter is annotated as an array or tensor; adds the tags of annotations."""

@@ -21,8 +21,9 @@ class Kind:
     The words: `number` (a number or array in arithmetic), `array`, `computed` (a number or array, not a
     count), `real` (subtracted or divided, so that it is not a list), `box` (its elements are read), `list`,
     `tuple`, `dict`, `function`, `optional` (compared with None), `linked` (and unpacked: a node of a linked
-    structure), `changed` (its elements are assigned), `unclear` (a list, or a number or array), `object` (of
-    a class of the file that has operators).
+    structure), `changed` (its elements are assigned), `sliced` (a slice of it is read: a copy of a list, a
+    view of an array), `unclear` (a list, or a number or array), `object` (of a class of the file that has
+    operators).
     """
 
     __slots__ = ("_elements", "_functions", "_told", "_words")

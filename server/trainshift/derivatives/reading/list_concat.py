@@ -195,7 +195,7 @@ def _told(reader: Reader, value: ast.expr, arrays: bool) -> bool:
     ):
         return False
     joined = isinstance(value.op, ast.Add)
-    if joined and any(_is_calculated(reader, each) for each in (value.left, value.right)):
+    if joined and any(map(reader.is_calculated, (value.left, value.right))):
         return False
     if arrays and not joined and not any(map(_is_count, (value.left, value.right))):
         return False
@@ -212,19 +212,6 @@ def _told(reader: Reader, value: ast.expr, arrays: bool) -> bool:
             kind.tell("list" if listed or (joined and not arrays) else "unclear", "box")
             found = found or isinstance(part, ast.Name | ast.Subscript)
     return found
-
-
-def _is_calculated(reader: Reader, node: ast.expr) -> bool:
-    """Return whether a value cannot be joined to a list; a product with a count does not count."""
-    match node:
-        case ast.BinOp(op=ast.Sub() | ast.Div() | ast.Pow() | ast.MatMult()):
-            return True
-        case ast.BinOp(left, ast.Mult(), right):
-            reals = [
-                isinstance(each, ast.Constant) and isinstance(each.value, float) for each in (left, right)
-            ]
-            return any(reals) or (reader.value(left) and reader.value(right))
-    return False
 
 
 def _is_count(node: ast.expr) -> bool:

@@ -93,7 +93,7 @@ class ArrayPolicy:
     def is_object(self, node: ast.expr, function: FunctionNode) -> bool:
         """Return whether an expression may be a mutable object: not a variable for numbers."""
         nodes = self._read(node, function)
-        if nodes is None or not isinstance(node, ast.Name | ast.Subscript | ast.BinOp):
+        if nodes is None or not isinstance(node, ast.Name | ast.Subscript | ast.BinOp | ast.UnaryOp):
             return True
         if isinstance(node, ast.Name) and nodes.function.owner(node.id) is None:
             return True

@@ -581,7 +581,7 @@ class Reader:
                 return self._operation(node)
             case ast.UnaryOp():
                 kind = self.kind(node.operand)
-                kind.tell("number")
+                kind.tell("number", *(["real"] if self.is_calculated(node) else []))
                 return kind
             case ast.IfExp():
                 kind = self.kind(node.body)
@@ -589,7 +589,7 @@ class Reader:
                 return kind
             case ast.Subscript():
                 base = self.kind(node.value)
-                base.tell("box")
+                base.tell("box", *(["sliced"] if isinstance(node.slice, ast.Slice) else []))
                 known = base.has("list", "tuple", "array", "dict") or not isinstance(node.value, ast.Name)
                 if not known and self.value(node.value) and self._is_key(node.value, node.slice):
                     base.tell("dict")
@@ -677,6 +677,16 @@ class Reader:
             found |= other.has("array", "computed") or (times_it and other.has("box"))
         return found
 
+    def is_calculated(self, node: ast.expr) -> bool:
+        """Return whether an operation cannot make a list: `*` does so only with a whole number."""
+        match node:
+            case ast.BinOp(op=ast.Sub() | ast.Div() | ast.Pow() | ast.MatMult()):
+                return True
+            case ast.BinOp(left, ast.Mult(), right):
+                factors = left, right
+                return any(map(terms.is_float, factors)) or all(map(self.value, factors))
+        return isinstance(node, ast.UnaryOp) and not isinstance(node.op, ast.Not)
+
     def _operation(self, node: ast.BinOp) -> Kind:
         left, right = self.kind(node.left), self.kind(node.right)
         computed = ["computed"] if left.has("array", "computed") or right.has("array", "computed") else []
@@ -693,9 +703,7 @@ class Reader:
                 return _new_list(left, right)
             left.unify(right)
             return left
-        real = isinstance(node.op, ast.Sub | ast.Div | ast.Pow) or (
-            isinstance(node.op, ast.Mult) and (self.value(node.left) and self.value(node.right))
-        )
+        real = self.is_calculated(node)
         if real:
             for each, kind in ((node.left, left), (node.right, right)):
                 kind.tell("real")

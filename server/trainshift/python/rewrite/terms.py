@@ -256,6 +256,12 @@ def is_number(node: ast.expr, value: float | None = None) -> bool:
     return value is None or found == value
 
 
+def is_float(node: ast.expr) -> bool:
+    """Return whether an expression is a literal that is no whole number, with or without a sign."""
+    node = node.operand if isinstance(node, ast.UnaryOp) else node
+    return isinstance(node, ast.Constant) and isinstance(node.value, float)
+
+
 def constant(value: object) -> ast.expr:
     """A literal."""
     return ast.Constant(value)  # type: ignore[arg-type]

@@ -465,8 +465,8 @@ class Transfer:
                 return self.perhaps(body) | self.perhaps(orelse)
             case ast.BoolOp(values=[first, *others]):
                 return self.value(first) | union(self.perhaps(each) for each in others)
-            case ast.BinOp(left, op, right):
-                return self._operation(node, op, self.value(left), self.value(right))
+            case ast.BinOp() | ast.UnaryOp():
+                return self._operation(node)
             case ast.Call():
                 return self._call(node)
             case ast.Yield() | ast.YieldFrom() | ast.Await():
@@ -534,15 +534,21 @@ class Transfer:
             self.heap.double(made, again)
         return made
 
-    def _operation(self, node: ast.BinOp, op: ast.operator, left: Bits, right: Bits) -> Bits:
-        """A new object with the elements of both, if it has any: lists are joined and repeated this way."""
+    def _operation(self, node: ast.BinOp | ast.UnaryOp) -> Bits:
+        """A new object, with the elements of both operands, if these have any: lists are joined and repeated
+        this way.
+        """
+        if isinstance(node, ast.UnaryOp):
+            found = self.value(node.operand)
+            return self.heap.make(node) if found and not isinstance(node.op, ast.Not) else 0
+        left, right = self.value(node.left), self.value(node.right)
         if not (left or right):
             return 0
         if not self.policy.operation(node, self.scope.node).joins:
             return self.heap.make(node)
         made, one, other = self.heap.make(node), self.heap.held(left), self.heap.held(right)
         again = self.heap.doubled(left) | self.heap.doubled(right) | self.heap.common(one, other)
-        self.heap.fill(made, one | other, one | other if isinstance(op, ast.Mult) else again)
+        self.heap.fill(made, one | other, one | other if isinstance(node.op, ast.Mult) else again)
         return made
 
     def _comprehension(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> Bits:
