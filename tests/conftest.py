@@ -16,7 +16,7 @@ _EVERY = 20
 """One in so many of the sampled tests is part of the quick loop."""
 
 _MOST = 1
-"""So many of the cases of one test are part of the quick loop; the cases of the fixtures all are."""
+"""The number of cases of one test in the quick loop; all cases of the fixtures are in it."""
 
 _WHOLE = frozenset({"cli", "lsp"})
 """The folders whose tests go through the whole program, often in a process of its own: these are sampled."""

@@ -129,7 +129,7 @@ PAIRS = tuple(
         (unparsed, commented),
     )
 )
-"""Each mutation once, two at a time."""
+"""Pairs of mutations, in which each mutation occurs once."""
 
 
 def _tokens(text: str) -> list[tokenize.TokenInfo]:

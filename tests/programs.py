@@ -17,7 +17,7 @@ from trainshift.python.source.edit import Change, apply, merge
 ROOT = "/project/"
 
 Texts = dict[str, str]
-"""What the Python files of a program hold, by their paths in it, without byte order marks."""
+"""The texts of the Python files of a program, by their paths in it, without byte order marks."""
 
 
 def texts(files: Mapping[str, bytes]) -> Texts:

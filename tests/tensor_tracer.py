@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import Any, ClassVar
 
 Place = tuple[int, int, str]
-"""Where an expression stands: the offsets of its start and end, and the name of its class."""
+"""The place of an expression: the offsets of its start and end, and the name of its class."""
 
 
 class Tensor:

@@ -81,7 +81,7 @@ def test_a_default_is_one_of_what_can_be_chosen(name: str) -> None:
 
 
 def test_every_setting_says_what_it_is() -> None:
-    """In a sentence."""
+    """The description of every setting is a sentence."""
     for name, declared in PROPERTIES.items():
         text = declared.get("markdownDescription") or declared["description"]
         assert len(text) > 30, name
@@ -103,7 +103,7 @@ def test_severities_are_those_of_the_checker() -> None:
 
 
 def test_the_pages_of_all_codes_open_as_pages() -> None:
-    """As rendered pages, not as Markdown text."""
+    """The commands show rendered pages, not Markdown text."""
     (pattern,) = MANIFEST["contributes"]["configurationDefaults"]["workbench.editorAssociations"]
     (families,) = re.findall(r"\{([A-Z,]+)\}", pattern)
     assert set(families.split(",")) == {rule["code"][:2] for rule in listed()}

@@ -17,7 +17,7 @@ from trainshift.python.syntax.precedence import comments
 from turns import Turns
 
 QUICK = 2
-"""So many forms are tried at each slot in the quick loop."""
+"""The number of forms tried at each slot in the quick loop."""
 # The data used here have no elements to divide.
 _WHOLE = Choices(divide_data=False)
 

@@ -10,7 +10,7 @@ from finding_fixtures import FINDING_CASES, FindingCase, fixed, program_of, rewr
 from trainshift.restrictions import RESTRICTIONS
 
 ENOUGH = {"T": 12, "H": 3}
-"""How many cases of each kind a code needs at least, by its first letter."""
+"""The smallest number of cases of each kind for a code, by its first letter."""
 
 
 @pytest.mark.parametrize("case", FINDING_CASES, ids=lambda case: case.name)

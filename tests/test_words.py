@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -42,7 +43,8 @@ DOCS = [
 ]
 # Docstrings begin with an imperative or name the thing; a test begins with "Return whether".
 BEGINNINGS = re.compile(
-    r"(?:Whether|What|Where|How|Which|Why|Of|By|That|Who|Whoever|Whatever|So many)\b"
+    r"(?:Whether|What|Where|How|Which|Why|Of|By|That|Those|Who|Whoever|Whatever|Such)\b"
+    r"|So (?:many|often|deep)\b"
     r"|Tells? (?:that|whether|if|of)\b"
 )
 # A message longer than this is not read.
@@ -91,11 +93,15 @@ def test_a_message_reads_as_a_colleague_says_it(path: Path) -> None:
 
 
 def docstrings(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield the docstrings of a module, with their lines."""
+    """Yield the docstrings of a module and those below its assignments, with their lines."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             if text := ast.get_docstring(node):
                 yield getattr(node, "lineno", 1), text
+            for target, below in pairwise(node.body):
+                match target, below:
+                    case ast.Assign() | ast.AnnAssign(), ast.Expr(ast.Constant(str(text))):
+                        yield below.lineno, text
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda path: path.name)

@@ -43,7 +43,7 @@ def told(*arguments: str) -> tuple[int, str]:
 
 
 def fake(folder: Path, answer: str) -> str:
-    """A Python that answers so."""
+    """A stand-in for a Python, with these answers."""
     path = folder / "python"
     path.write_text(f"#!/bin/sh\necho '{answer}'\n")
     path.chmod(0o755)

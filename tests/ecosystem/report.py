@@ -11,10 +11,10 @@ from ecosystem.judge import Found, Outcome, normal
 from trainshift.engine.conversion import Status
 
 Outcomes = Mapping[str, Outcome]
-"""What became of each file, by its path in the folder."""
+"""The outcome of each file, by its path in the folder."""
 
 _MOST = 40
-"""So many lines at most of what may be long."""
+"""The largest number of lines of a list that may be long."""
 
 
 def figures(found: Outcomes) -> Iterator[str]:

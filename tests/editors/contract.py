@@ -168,7 +168,7 @@ class Contract:
 
     @pytest.mark.parametrize("name", ["train.py", "steps.py"])
     def test_a_program_of_several_files_is_made_distributed(self, home: Path, name: str) -> None:
-        """From any of its files, without opening the others; all changes are saved."""
+        """A program converts from any of its files, without opening the others; all changes are saved."""
         project = shutil.copytree(PROGRAM, home / "project")
         start = project / "train.py"
         text = start.read_bytes().decode()

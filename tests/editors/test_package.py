@@ -68,7 +68,7 @@ def readme_of(vsix: Path) -> str:
 
 
 def test_it_holds_what_it_needs_and_nothing_else(package: zipfile.ZipFile) -> None:
-    """No sources, no tests, no maps, no modules of npm."""
+    """The package contains no sources, tests, maps or npm modules."""
     names = set(package.namelist())
     assert names >= HELD
     assert [name for name in names - HELD if not any(fnmatch(name, each) for each in MEDIA)] == []

@@ -123,7 +123,7 @@ def test_a_reader_sees_claims_and_plots(tmp_path: Path) -> None:
 
 
 def test_a_badge_says_in_short_what_is_proven(tmp_path: Path) -> None:
-    """As a picture that a README shows, with its text inside of it."""
+    """A README can show the badge as a picture that contains its text."""
     holds = result(verdict="holds", claims=[{**each, "verdict": "holds"} for each in result()["claims"]])
     seen = looked_at(page(holds), tmp_path, badge(holds))
     assert seen["badge"]["texts"] == ["Trainshift", "3 of 3 claims proven on 2 ranks"]

@@ -32,7 +32,7 @@ Json = dict[str, Any]
 T = TypeVar("T")
 
 PATIENCE = 60.0
-"""So many seconds a test waits for anything; the machine may be busy."""
+"""The seconds that a test waits for anything; the machine may be busy."""
 
 SERVER = [sys.executable, "-m", "trainshift.lsp"]
 
@@ -69,7 +69,7 @@ EDITOR: Json = {
     },
     "notebookDocument": {"synchronization": {"dynamicRegistration": False}},
 }
-"""What a capable editor can do, which is pushed its diagnostics."""
+"""The capabilities of a full-featured editor that gets its diagnostics pushed."""
 
 
 def converter() -> Converter:

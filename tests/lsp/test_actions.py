@@ -70,7 +70,7 @@ def train(ds):
 """
 REFUSED = WITHHELD.replace("variables)\n    opt", "variables, unconnected_gradients='zero')\n    opt")
 NOTES = {"changes": "applied", "decisions": "decisions", "doubts": "doubts", "withheld": "withheld"}
-"""What the command and `trainshift convert` call the same."""
+"""The notes that the command and `trainshift convert` share."""
 CONTENT_MODIFIED = -32801
 INVALID_PARAMS = -32602
 REQUEST_FAILED = -32803

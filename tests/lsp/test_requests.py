@@ -17,7 +17,7 @@ from trainshift.lsp.wire.uris import path_of
 from trainshift.pages import page
 
 NOTHING = {"changes": 0, "program": "", "partOf": None, "files": [], "keras": ""}
-"""What an outline says where nothing is to be changed."""
+"""The outline of a file without changes."""
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -89,7 +89,7 @@ def _code_alone(text: str) -> bytes:
 
 
 def digest(parts: Iterable[bytes]) -> str:
-    """A text that is the same only for the same parts."""
+    """A digest, which is equal only for equal parts."""
     total = hashlib.blake2b(digest_size=16)
     for part in parts:
         total.update(len(part).to_bytes(8, "big") + part)

@@ -16,7 +16,7 @@ PYTHON = ROOT / ".venv-paddle" / "bin" / "python"
 LIMIT = 30
 """Seconds of the processor's time that a snippet may take in one mode."""
 HANGS = 2
-"""Such seconds after which one that is expected to hang does."""
+"""The seconds after which a case that is expected to hang counts as hanging."""
 
 
 @dataclass(frozen=True)

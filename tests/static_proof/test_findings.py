@@ -9,7 +9,7 @@ from static_proof.real_paddle import HANGS, LIMIT, Ended, agree, run
 
 pytestmark = [pytest.mark.proof, pytest.mark.paddle]
 MODES = ["full", "sot"]
-"""Those that a case is run in, unless it names its own; the mode `written` is what its decorators say."""
+"""The default modes of a case; the mode `written` is that of its decorators."""
 
 
 @pytest.mark.parametrize("case", STATIC_CASES, ids=lambda case: case.name)

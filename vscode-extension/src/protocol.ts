@@ -34,9 +34,9 @@ export interface Note {
   readonly text: string;
   readonly column?: number;
   readonly uri?: string;
-  /** Of a change: the line at which it begins once it is made. */
+  /** The first line of the change in the result. */
   readonly newLine?: number;
-  /** Of a change: all others are right without it. */
+  /** True if all other changes are right without this one. */
   readonly optional?: boolean;
 }
 

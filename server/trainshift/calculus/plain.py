@@ -59,9 +59,7 @@ def metacircular(term: Term) -> Term:
 def differentiable(function: Term) -> tuple[Term, Names]:
     """A differentiable function, with every name bound once, and its names; raises Refused."""
     if free := free_names(function):
-        raise Refused(
-            f"{free[0]} is free: nothing tells how it depends on the argument. Bind it by let or λ."
-        )
+        raise Refused(f"{free[0]} is free: its dependence on the argument is unknown. Bind it by let or λ.")
     waiting = [function]
     while waiting:
         each = waiting.pop()

@@ -1,6 +1,6 @@
 """Reverse mode: each real has a reference, to which the continuation adds its derivative.
 
-Three ways lead there; they differ in who holds what follows.
+There are three forms, which differ in who holds the continuation.
 """
 
 from __future__ import annotations

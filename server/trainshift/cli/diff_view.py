@@ -13,7 +13,7 @@ from itertools import zip_longest
 from trainshift.cli.terminal import Printer, Segment, visible, width_of
 
 WIDE = 190
-"""From so many columns on a terminal has room for two files."""
+"""A terminal with this many columns has room for two files."""
 
 DIFF_STYLES = {"-": "red", "+": "green", "@": "cyan", "\\": "dim"}
 _MARKED = {"-": "bold reverse red", "+": "bold reverse green"}

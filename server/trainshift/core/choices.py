@@ -22,7 +22,7 @@ KERAS_NAMES = {
     KERAS_3: "Keras 3",
     KERAS_LEGACY: "Keras 2 by tf_keras",
 }
-"""What people call the Keras that a result is written for."""
+"""The names for users of the Keras that a result is written for."""
 
 
 _COMPARED = r"(~=|==|!=|<=|>=|<|>) *\d+(\.\d+)*(\.\*)?"

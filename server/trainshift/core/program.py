@@ -40,7 +40,7 @@ class Program:
         self.origin = origin
         """The program that this one was made of before rules were asked, and the way from its text."""
         self.is_excerpt = is_excerpt
-        """Whether statements of its file are left out: not every use of a name is seen."""
+        """True if statements of its file are left out, so that some uses of a name are missing."""
         self.names = script.names
         self._facts: dict[Callable[[Program], Any], Any] = {}
         self._linked: dict[Script, Program] = {}

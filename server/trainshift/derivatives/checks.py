@@ -67,7 +67,7 @@ class Checks:
         self.wrt = wrt
         self.found: dict[Refusal, Refusal] = {}
         self.shared: set[Refusal] = set()
-        """Those of names that share what is changed."""
+        """The refusals of names that share a changed object."""
 
     def all(self) -> tuple[Refusal, ...]:
         """Every refusal, in the order of the text."""
@@ -363,7 +363,7 @@ class Checks:
             elif (
                 reader.value(value) and param in {*row.params} - {*row.reverse} - table.STILL and row.reverse
             ):
-                self.refuse(value, f"no derivative of {text} by {param} is known")
+                self.refuse(value, f"no derivative of {text} with respect to {param} is known")
 
     def _callee(self, reader: Reader, node: ast.Call) -> None:
         """Refuse a call that may or may not return a function: the pullback of one that does takes no bar."""

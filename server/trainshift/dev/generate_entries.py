@@ -28,7 +28,7 @@ _FAMILIES = {
     "Model": Role.MODEL,
     **dict.fromkeys(("Adam", "SGD", "RMSprop", "Adagrad", "Adamax", "Nadam", "Ftrl"), Role.OPTIMIZER),
 }
-"""What a class is to a training script, by the class of Keras that it descends from."""
+"""The role of a class in a training script, by its Keras base class."""
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ PLATFORMS = {
     "darwin-arm64": ("macosx_11_0_arm64", "macosx_10_9_universal2"),
     "win32-x64": ("win_amd64",),
 }
-"""By the marketplace's name of a platform, what its compiled wheels may be for."""
+"""The platforms of compiled wheels, by the name that the marketplace gives a platform."""
 # pip evaluates the markers of dependencies for the Python that it runs in, so the packages for other
 # versions are listed here.
 _NEEDED_BY_DEPENDENCIES = {"3.10": ("exceptiongroup",)}

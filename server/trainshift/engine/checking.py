@@ -55,7 +55,7 @@ Weigh: TypeAlias = "Callable[[], Effects]"
 """Gives what a conversion does in the file, as far as it is asked for that."""
 
 COPES = "The conversion handles it."
-"""What the message of a violated finding ends in from which nothing follows."""
+"""The end of the message of a violated finding without consequences."""
 
 _HAZARDS = frozenset(HAZARD_CODES)
 _NAMES = {each.code: each.name for each in (*RESTRICTIONS, *static_graphs.STATIC_CODES, *OWN_CODES)}

@@ -26,7 +26,7 @@ from trainshift.python.source.source import Source, Span
 from trainshift.python.syntax.chunk_syntax import Statement
 
 _USUAL, _MOST = 88, 120
-"""How long lines may be where nothing tells, and where those of the file are longer."""
+"""The longest line if the project does not set one, and if lines of the file are longer."""
 _BLOCKS = ("body", "orelse", "finalbody")
 _GUARD = re.compile(r"^[ \t]*if [\w.]+\.rank\(\) == 0:", re.MULTILINE)
 _ROOT = re.compile(r"if ([\w.]+\.rank\(\) == 0):\s*\Z")
@@ -39,7 +39,7 @@ class Manner:
     unit: str
     longest: int
     every: tuple[Edit, ...] = ()
-    """All edits that there are to be made, of which some may be left for later."""
+    """All edits of a conversion; some may be left for later."""
 
 
 def longest_line(script: Script, changed: Sequence[Edit], modules: Collection[str]) -> int:

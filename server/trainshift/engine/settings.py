@@ -31,9 +31,9 @@ GRAPH_CODES = tuple(each.code for each in STATIC_CODES)
 """The codes of Paddle's static graphs."""
 CHECKED_CODES = (*RESTRICTION_CODES, *GRAPH_CODES)
 OF_PROJECT = (UNSUPPORTED_VERSION.code, UNSEARCHED_FILES.code)
-"""What is said of a file because of the project around it."""
+"""The codes of findings that depend on the project around a file."""
 OF_PROGRAM = (*OF_PROJECT, NOT_CONVERTED.code)
-"""What is said of a file because of the project or the program around it."""
+"""The codes of findings that depend on the project or the program around a file."""
 SUPPRESSIBLE_CODES = (*CHECKED_CODES, *OF_PROGRAM)
 """Every code that a comment can silence."""
 _OWN = (
@@ -83,7 +83,7 @@ _WITHOUT_EFFECT: SeverityByVerdict = {
 }
 _WASTE: SeverityByVerdict = dict.fromkeys(Verdict, Severity.INFORMATION)
 LETTER, EFFECT = "letter", "effect"
-"""What the severity of a finding goes by, unless somebody chose one for its code."""
+"""The basis of a severity that no setting names: the letter of a restriction, or its effect."""
 _DEFAULTS: Mapping[str, SeverityByVerdict] = {
     SYNTAX_ERROR.code: dict.fromkeys(Verdict, Severity.ERROR),
     # Findings about the project, which the script cannot fix.

@@ -71,9 +71,9 @@ class ParsedFiles:
         self._digests: dict[str, str] = {}
         self._observed: dict[Observation, str] = {}
         self.is_torn = False
-        """Whether a file that stays was seen to change."""
+        """True if a file that should stay the same has changed."""
         self.turns = 0
-        """How often files have changed."""
+        """The number of changes of files so far."""
 
     def stay(self) -> None:
         """Assume that no file changes, so that results of `once` are final."""

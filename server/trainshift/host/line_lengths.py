@@ -11,7 +11,7 @@ from trainshift.host.files import MAX_BYTES
 from trainshift.libraries import toml
 
 _USUAL = 88
-"""That of black and of ruff where a project uses one of them and sets none."""
+"""The default of black and ruff, for a project that uses one of them and sets no length."""
 _SECTIONS = (
     (".flake8", "flake8", "max-line-length"),
     ("setup.cfg", "flake8", "max-line-length"),

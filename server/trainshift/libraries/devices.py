@@ -5,8 +5,8 @@ from __future__ import annotations
 DEVICE_VARIABLES = frozenset({"CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"})
 """The variables of the environment that hide GPUs from a process."""
 SETS_VISIBLE = "tensorflow.config.set_visible_devices"
-"""What chooses among the GPUs that are not hidden."""
+"""The functions that choose the visible GPUs."""
 LIMITS_MEMORY = "tensorflow.config.set_logical_device_configuration"
-"""What limits the memory of one."""
+"""The functions that limit the memory of a GPU."""
 LISTS_DEVICES = "tensorflow.config.list_physical_devices"
-"""What lists them all."""
+"""The functions that list the GPUs."""

@@ -49,25 +49,27 @@ def _names(flag: str = "") -> frozenset[str]:
 METHODS = dict.fromkeys(named("drawing"), CauseKind.DRAW)
 """Methods that draw elements, or a hyperparameter in a search for the best."""
 SPLITTING = _names("splits")
-"""What scikit-learn splits rows by at random, each fixed by an argument `random_state`."""
+"""The functions of scikit-learn that split rows at random; an argument `random_state` fixes each."""
 BY_STATE = _names()
 """These, and what scikit-learn and imbalanced-learn draw rows by, which is fixed in the same way."""
 CHOOSING_ROWS = BY_STATE | named("choosing_rows")
 """These, and what else draws some rows out of those that it is given."""
 UNLESS_TOLD = _names("told")
-"""Those of them that draw only if they are told to shuffle."""
+"""The splitting functions that draw only if their arguments ask for a shuffle."""
 SIZED = named("sized")
-"""What gives as many numbers as it is told."""
+"""The functions whose result has the requested number of elements."""
 CHOOSING = named("choosing")
-"""What gives as many elements as have some value, of no more than two arguments."""
+"""The functions that return the elements with some value, of at most two arguments."""
 TESTING = named("testing")
-"""What gives the elements for which a function holds."""
+"""The functions that return the elements for which a function holds."""
 DROPPING = named("dropping")
-"""What leaves out elements at random."""
+"""The functions that drop elements at random."""
 DRAWING_AS_MANY = named("choosing_rows") - DROPPING
-"""What draws as many elements as it is told, or a part (`frac=`), out of what it is given or called on."""
+"""The functions that draw a requested number of elements, or a fraction (`frac=`), from their argument or
+receiver.
+"""
 CUTTING = named("cutting")
-"""What gives a part of what it is given, or is called of, as long as it is told further."""
+"""The functions that return a part, of a requested length, of their argument or receiver."""
 
 
 def cause_of(full_name: str) -> CauseKind | None:

@@ -25,7 +25,7 @@ STANDARD = "stdlib"
 """The file of the modules of Python that have none to themselves."""
 _PATTERN = "*"
 ROOT = "root"
-"""What a callback is of that rank 0 alone needs."""
+"""The role of a callback that only rank 0 needs."""
 
 
 class Role(Enum):
@@ -55,7 +55,7 @@ class Role(Enum):
 ACTING = (Role.WRITER, Role.WRITER_OBJECT, Role.MOVES, Role.OUTSIDE, Role.TRACKER)
 """The roles of what one rank alone should do."""
 COMMON = frozenset({"role", "gives", "says"})
-"""What any entry may say: its role, what calling it makes, and a sentence for the report."""
+"""The keys of any entry: its role, the class of its result, and a sentence for the report."""
 FACTS = frozenset(
     {
         "acts", "applies", "calls_nothing", "collective", "deviceless", "differs", "graphless", "hook",
@@ -63,7 +63,7 @@ FACTS = frozenset(
         "unseen", "verbose", "writes",
     }
 )  # fmt: skip
-"""What an entry may state whatever its role is; of the committed data alone."""
+"""The facts that an entry of the committed data may state, whatever its role."""
 _CLASS = frozenset({"base", "signature"})
 KEYS: Mapping[Role, frozenset[str]] = {
     Role.MODEL: _CLASS | {"step", "compiled"},
@@ -86,7 +86,7 @@ KEYS: Mapping[Role, frozenset[str]] = {
     Role.DRAWS: frozenset({"seed", "splits", "told"}),
     Role.VALUE: frozenset(),
 }
-"""What an entry of a role may say beside what any may say."""
+"""The further keys that an entry of a role may have."""
 NEEDED: Mapping[Role, frozenset[str]] = {
     Role.MODEL: frozenset({"step"}),
     Role.OPTIMIZER: frozenset({"signature"}),
@@ -99,7 +99,7 @@ NEEDED: Mapping[Role, frozenset[str]] = {
     Role.OPENER: frozenset({"path"}),
     Role.DRAWS: frozenset({"seed"}),
 }
-"""What an entry of a role must say."""
+"""The keys that an entry of a role must have."""
 WORDS: Mapping[str, frozenset[str]] = {
     "step": frozenset({"keras", "minimize", "tape"}),
     "averages": frozenset({"tape"}),

@@ -37,16 +37,16 @@ Look = Callable[["OpenProgram", Paper, Callable[[], None]], "Outline"]
 """Gives the outline of a document; the function that it is given raises when that is to be given up."""
 
 _PAUSE = 0.15
-"""So many seconds after the last edit of a program its full check begins."""
+"""The seconds from the last edit of a program to its full check."""
 
 _QUIET = 1.0
-"""So many seconds after the last edit of any program memory is tidied up."""
+"""The seconds from the last edit of any program to the clean-up of memory."""
 
 _PROMPT = 0.015
 """A short program that is checked in full in so many seconds is never checked otherwise."""
 
 _SHORT = 12_000
-"""Of a program of no more code points the client is told when all is known, which is soon enough."""
+"""The number of code points up to which a program gets all results at once, which is soon enough."""
 
 
 class Superseded(BaseException):
@@ -125,17 +125,17 @@ class OpenProgram:
         self.answered: object = None
         """The diagnostics that the client last pulled."""
         self.lensed: Outline | None = None
-        """What the client's lenses were last asked to be renewed for."""
+        """The state for which the client's lenses were last refreshed."""
         self.starts: tuple[str, ...] = ()
         """The files that start the programs it belongs to; none as long as nobody has looked for them."""
         self.surveyed = -1
         """After how many changes of files they were looked for."""
         self.round = 0
-        """How often the rules, or other files of its programs, have changed."""
+        """The number of changes of the rules, or of other files of its programs."""
         self._due = 0.0
         self._wants_outline = False
         self._spent: list[Program] = []
-        """What was known of earlier versions for conversions, which the thread is to free."""
+        """Data of earlier versions for conversions, which the thread frees."""
         self._took = _PROMPT
         self._waiting: list[tuple[Callable[[State], bool], Future[State]]] = []
 

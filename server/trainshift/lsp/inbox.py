@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from trainshift.lsp.diagnostics import Item
 
 _FAREWELL = 20.0
-"""So many seconds after the client's last word the process ends in any case."""
+"""The seconds from the client's last message until the process ends in any case."""
 
 
 class Told(NamedTuple):

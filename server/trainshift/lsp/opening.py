@@ -23,9 +23,9 @@ from trainshift.lsp.wire.uris import path_of
 
 _ASKED = "trainshift/settings"
 _TO_OPEN = 0.05
-"""So many seconds a document is waited for."""
+"""The seconds to wait for a document."""
 _TO_JUDGE = 3.0
-"""So many seconds the first answer is waited for."""
+"""The seconds to wait for the first answer."""
 
 
 class Opening:
@@ -38,14 +38,14 @@ class Opening:
         self.client = read_client(params.get("capabilities"))
         self.inbox = inbox
         self.traces = params.get("trace") in ("messages", "verbose")
-        """Whether the client wants to be told what the server does."""
+        """True if the client wants a trace of the server."""
         self.board = Board(write)
         self.problems: list[str] = []
-        """What is wrong with the settings, as far as nobody was told yet."""
+        """The problems in the settings that were not reported yet."""
         self.project = Project(self.problems.append)
         self.desk = Desk(self._tell, self.project.refresh, self.project.outline)
         self.knows_settings = False
-        """Whether the client has told its settings."""
+        """True if the client has sent its settings."""
         self._write = write
         self._first: OpenProgram | None = None
         folders = params.get("workspaceFolders")

@@ -37,7 +37,7 @@ log = logging.getLogger(__name__)
 
 _WAY_OUT = "turn on trainshift.ignoreVersions to convert anyway"
 _MANY = 50
-"""From this many files on a scan of the workspace shows its progress."""
+"""A scan of at least this many files shows its progress."""
 
 
 class Turn(Enum):
@@ -64,7 +64,7 @@ class Project:
         self._scanned: dict[str, Scanned] = {}
         self._wholes: Wholes | None
         self.number_of_changes = 0
-        """How often files were opened, edited or closed, or have changed on the disk."""
+        """The number of times that files were opened, edited or closed, or changed on the disk."""
         self.forget_settings()
 
     # Folders and settings

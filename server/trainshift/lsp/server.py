@@ -54,7 +54,7 @@ _WATCHED = (
     *("**/environment*.yml", "**/environment*.yaml", "**/conda*.yml", "**/conda*.yaml"),
 )
 _TO_PUSH = 0.5
-"""So many seconds what is to be pushed waits for them."""
+"""The seconds that diagnostics to be pushed wait for the settings."""
 _WATCH = 3.0
 """Every so many seconds the server looks whether its client's process is still there."""
 

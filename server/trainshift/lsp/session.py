@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from trainshift.lsp.answers.places import Places
 
 _TO_CONFIGURE = 2.0
-"""So many seconds what is asked for waits for the client's settings."""
+"""The seconds that a request waits for the client's settings."""
 
 
 class Session:

@@ -81,7 +81,7 @@ def ticks_of(longest: int) -> list[int]:
 
 
 Scale = tuple[Callable[[float], float], "list[tuple[float, str]]"]
-"""Where a value stands between 0 and 1, and the values that the axis names."""
+"""The position of a value between 0 and 1, and the values at the axis."""
 
 
 def evenly(known: Sequence[float], from_zero: bool) -> Scale:

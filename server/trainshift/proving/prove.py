@@ -145,7 +145,7 @@ def check_space(folder: Path) -> None:
     """Raise Unfit if there is no room for the records of a run."""
     if shutil.disk_usage(folder).free < LEAST_SPACE:
         raise Unfit(
-            f"The disk that has {folder.parent} is full, so the observations could not be saved. Make room, "
+            f"The disk of {folder.parent} is full, so the observations could not be saved. Make room, "
             "or name another folder: TMPDIR=FOLDER or --keep FOLDER."
         )
 

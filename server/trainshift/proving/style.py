@@ -6,7 +6,7 @@ A viewer of the page may override the colours: they are variables.
 from __future__ import annotations
 
 COLOURS = 9
-"""How many colours lines have: the classes s0 to s8."""
+"""The number of colours of lines: the classes s0 to s8."""
 
 STYLE = """
 :root {

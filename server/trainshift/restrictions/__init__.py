@@ -30,7 +30,7 @@ HAZARDS: tuple[Hazard, ...] = (
     Hazard("HZ24", "accumulation-summed", "D"),
     Hazard("HZ25", "rank-not-called", "D"),
 )
-"""What is asked of programs that use Horovod already."""
+"""The hazards of programs that already use Horovod."""
 
 RESTRICTIONS: tuple[Restriction, ...] = (
     Restriction("TF01", "import-not-at-top"),
@@ -50,4 +50,4 @@ RESTRICTIONS: tuple[Restriction, ...] = (
     Restriction("TL05", "conditional-loop"),
     *HAZARDS,
 )
-"""All that a check asks."""
+"""All restrictions of a check."""

@@ -34,9 +34,9 @@ GENERATORS = frozenset(
         "tensorflow.random.Generator.from_seed",
     }
 )
-"""What gives an object that draws numbers of its own."""
+"""The functions that make a random generator."""
 READING = ("flow", "flow_from_dataframe", "flow_from_directory", *DIRECTORIES)
-"""What reads data in an order that its seed decides."""
+"""The functions that read data in an order that their seed decides."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -68,9 +68,9 @@ _DOES = {
     CauseKind.DISK: ("look", " at its disk"),
     CauseKind.HOST: ("ask", " its machine"),
 }
-"""What rank 0 does to find a value that it sends, by why the value may differ."""
+"""The verbs for how rank 0 finds a value that it sends, by why the value may differ."""
 _GATHERED = {Decides.SKIPS: "any", Decides.STEPS: "all"}
-"""How the ranks decide together whether a step is taken."""
+"""The function that joins the answers of all ranks to whether a step is taken."""
 
 
 def propose(program: Program, report: Report) -> Proposals:

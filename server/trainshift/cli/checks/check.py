@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from trainshift.host.declarations import Declarations
 
 MANY_FILES = 80
-"""From this many files on, starting further processes (half a second) is worth its time."""
+"""The number of files from which further processes are worth their start, half a second."""
 
 _BATCH = 8
 _BATCHES_AHEAD = 3

@@ -80,7 +80,7 @@ _DEEPEST = 30
 Place: TypeAlias = tuple[int, int]
 """An expression and its scope, by which it is known while its script lives."""
 Parts: TypeAlias = tuple[Occurrence, ...] | None
-"""What a value rests on; None where the text does not show it."""
+"""The parts that a value is computed from; None if the text does not show them."""
 
 
 class Certainty:

@@ -35,7 +35,7 @@ FAILING = {
     "SyncBatchNormalization": "ValueError: Unrecognized keyword arguments",
     **dict.fromkeys(("KerasState", "TensorFlowKerasState"), "TypeError: 'list' object is not callable"),
 }
-"""What ends with an error wherever it is used, and with which."""
+"""The names that fail on Keras 3 wherever they are used, with their errors."""
 _NO_CONSTANT = "AttributeError: module 'keras.backend' has no attribute 'constant'"
 _NO_ASSIGN = "AttributeError: 'SymbolicTensor' object has no attribute 'assign'"
 _NO_HOOK = "AttributeError: module 'horovod.tensorflow' has no attribute 'BroadcastGlobalVariablesHook'"

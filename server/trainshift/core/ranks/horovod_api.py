@@ -24,7 +24,7 @@ COLLECTIVE = (
     "grouped_allgather", "broadcast", "broadcast_", "broadcast_object", "broadcast_variables",
     "broadcast_global_variables", "alltoall", "reducescatter", "grouped_reducescatter", "join", "barrier",
 )  # fmt: skip
-"""What all ranks have to call, or none."""
+"""The functions that all ranks or none must call."""
 
 
 @cache

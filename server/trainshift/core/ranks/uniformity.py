@@ -93,7 +93,7 @@ Place: TypeAlias = tuple[ast.expr, Scope]
 Reached: TypeAlias = tuple[Occurrence, Of]
 """An expression in a slice, and what of it matters."""
 Key: TypeAlias = tuple[ast.expr, Scope, int]
-"""What is reached, as it is known while its script lives."""
+"""A key for an occurrence, valid while its script lives."""
 
 
 class Uniformity:

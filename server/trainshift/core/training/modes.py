@@ -58,7 +58,7 @@ class Modes:
     # The paths to an expression
 
     def _to(self, at: Occurrence) -> list[_Way]:
-        """The paths by which an expression is reached, back to calls that are not all known."""
+        """The paths on which an expression is reached, back to a function with unknown callers."""
         return [(at, *way) for way in self._into(at.scope.function())]
 
     def _into(self, function: Scope | None) -> list[_Way]:

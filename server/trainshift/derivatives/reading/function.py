@@ -183,7 +183,7 @@ class Function:
                 self.foreign.update(each.names)
         self.local = (set(self.params) | names_bound(node.body)) - self.foreign
         self.imports: dict[str, str] = {}
-        """What it imports, by name."""
+        """Its imports, by name."""
         for each in own_nodes(node.body):
             if isinstance(each, ast.Import | ast.ImportFrom):
                 self.imports.update((name, full) for _, name, full in imported_names(each))
@@ -211,7 +211,7 @@ class Function:
         self.slices: dict[str, str] = {}
         self.nested: dict[str, Function] = {}
         self.exposed: dict[tuple[int, ...], frozenset[str]] = {}
-        """By the identities of some of its statements: the names that are live before them."""
+        """The names that are live before some of its statements, by the identities of these."""
         if whole.reverse:
             self.result = self._result()
             body = separate_targets(self.body, self.fresh)

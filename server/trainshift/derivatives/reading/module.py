@@ -59,9 +59,9 @@ class Module:
         """The helpers of earlier derivatives, by the names that they have in the file."""
         self.globals = GlobalNames(self.script, start, _is_known)
         self.aliases: dict[str, str] = {}
-        """What is called here by another name than in the file, by that name."""
+        """The functions that have a different name here than in the file, by their name here."""
         self.original: dict[str, str] = {}
-        """What is written for a name that only this reading has."""
+        """The code to write for a name that exists only in this reading."""
         self.variables: dict[str, str] = {}
         """The variables of functions that were renamed, as they are written, by their new names."""
         self.functions: dict[str, ast.FunctionDef] = {}

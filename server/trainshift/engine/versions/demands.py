@@ -49,7 +49,7 @@ PRODUCTS: Mapping[str, str] = {
     **dict.fromkeys(("paddlepaddle", "paddlepaddle-gpu", "paddlepaddle-xpu", "paddlepaddle-npu"), PADDLE),
     BACKEND: BACKEND,  # Variables of the environment that pin a version, as if they were packages.
 }
-"""What each package, by its normalised name (PEP 503), is a distribution of."""
+"""The product that each package distributes, by its normalised name (PEP 503)."""
 
 # The interpreters and machines that supported versions of TensorFlow and Horovod share.
 _PYTHONS = tuple(f"3.{minor}.{patch}" for minor in range(9, 14) for patch in (0, 99))
@@ -471,7 +471,7 @@ _KINDS: tuple[tuple[str, _Read, bool], ...] = (
 
 
 NAMES = tuple(pattern for pattern, _, _ in _KINDS)
-"""What files are called that declare dependencies, as patterns; the server watches all of them."""
+"""The names of files that declare dependencies, as patterns; the server watches all of them."""
 
 # A folder may hold as many images as there are training examples: most names are filtered by their
 # extension.

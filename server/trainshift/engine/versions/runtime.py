@@ -35,7 +35,7 @@ _UNTRIED = (2, 22)
 # Paddle 3 introduced some of the codes of static graphs; no version is too new.
 _LIMITS = {**_TOO_NEW, PADDLE: (3, 0)}
 SUPPORTED = "Horovod 0.28.1 works with TensorFlow 2.12 to 2.15"
-"""What Horovod works with."""
+"""The versions that Horovod works with."""
 _WHY = f"{SUPPORTED} (from 2.16 on, Keras 3 breaks its tape and its callbacks)"
 _ESTIMATOR = ", and tf.estimator was removed after TensorFlow 2.15"
 _UNAVERAGED = "there, Horovod would silently train fit without averaging"
@@ -43,7 +43,7 @@ _EXACT = re.compile(r"={2,3}\s*([^\s,*]+)")
 
 
 Shown: TypeAlias = Callable[[str], str]
-"""What people call the file at a path."""
+"""Returns the name of the file at a path, for messages."""
 
 
 class Problem(NamedTuple):

@@ -32,7 +32,7 @@ LINES = (
     TensorFlows((2, 12), (2, 15), ((3, 9), (3, 11)), 2, "2.15.1"),
     TensorFlows((2, 16), (2, 21), ((3, 10), (3, 13)), 3, "2.21.0"),
 )
-"""What Horovod was run with, the line whose Keras the results are made for first."""
+"""The tested version lines; the first one has the Keras that results are written for by default."""
 
 
 @dataclass(frozen=True)

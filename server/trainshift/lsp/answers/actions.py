@@ -43,7 +43,7 @@ from trainshift.python.source.edit import Change, Edit, merge
 from trainshift.python.source.source import Span
 
 STATIC = "static"
-"""What the data of an action say that is done with a static function of Paddle's."""
+"""The key in an action's data for what it does with a static function of Paddle."""
 _OWN = frozenset(each.code for each in OWN_CODES)
 _MOST_NAMED = 3
 _QUICK = "quickfix"
@@ -293,7 +293,7 @@ def _meets(one: Span, other: Span) -> bool:
 
 
 IN_A_PROGRAM = ("statement", "file")
-"""What depends on the other files of a document's program."""
+"""The kinds of actions that depend on the other files of a document's program."""
 
 
 async def carried_out(session: Session, program: OpenProgram, data: dict[str, Any]) -> types.WorkspaceEdit:

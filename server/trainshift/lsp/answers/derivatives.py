@@ -38,15 +38,15 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 DO = "differentiate"
-"""What an action's data say that it does."""
+"""The key in an action's data for what it does."""
 KINDS: dict[Mode, str] = {"forward": FORWARD, "reverse": REVERSE}
 
 _AGAIN = "Make again"
 _DEFECT = "this is a defect of Trainshift; please report it with the function and the server's log"
 _MOMENT = 0.1
-"""So many seconds a menu waits at most to know what is refused."""
+"""The seconds that a menu waits at most for the refusals."""
 _LEISURE = 0.5
-"""So many seconds after a menu that did not wait this is looked for, which leaves it the time to be used."""
+"""The seconds after a menu that did not wait until the search starts, so that the menu can be used first."""
 _MADE = re.compile(
     r"^# Made by trainshift differentiate (?P<function>\w+) --mode (?P<mode>forward|reverse)"
     r"(?: --wrt (?P<wrt>[\w,]+))?(?: --name (?P<name>\w+))?[ \t]*$"
@@ -242,7 +242,7 @@ NOTHING: dict[str, Any] = {
     "refusals": [],
     "edit": None,
 }
-"""What the command answers where nothing came of it."""
+"""The command's answers if there is no result."""
 
 
 def _derived(text: str, wish: Wish) -> Outcome:

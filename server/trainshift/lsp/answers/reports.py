@@ -20,7 +20,7 @@ from trainshift.lsp.wire.protocol import Endpoint, ServerCancelled
 log = logging.getLogger(__name__)
 
 _PROMPTLY = 0.03
-"""So many seconds a pulled report waits for the full check before it is what is known at once."""
+"""The seconds that a pulled report waits for the full check; then it contains the results so far."""
 
 
 class Reports:

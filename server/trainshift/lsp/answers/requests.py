@@ -40,7 +40,7 @@ class Answers:
         self._searching = asyncio.Lock()
 
     async def actions(self, params: types.CodeActionParams) -> list[types.CodeAction] | None:
-        """The menu of a place."""
+        """The actions at a place."""
         from trainshift.lsp.answers.actions import Wanted, menu
 
         program = self._session.program_of(params.text_document.uri)

@@ -38,7 +38,7 @@ log = logging.getLogger(__name__)
 
 _EXPAND = "Expand to static graph code (for reading)"
 _MOMENT = 0.1
-"""So many seconds a menu waits at most to know what is refused."""
+"""The seconds that a menu waits at most for the refusals."""
 _DEFECT = "this is a defect of Trainshift; please report it with the function and the server's log"
 _MODES = {
     Mode.FULL: "All of it becomes a graph",
@@ -346,7 +346,7 @@ NOTHING: dict[str, Any] = {
     "rules": [],
     "edit": None,
 }
-"""What the commands answer where nothing came of it."""
+"""The commands' answers if there is no result."""
 
 
 def _rule(code: str, title: str) -> dict[str, str]:

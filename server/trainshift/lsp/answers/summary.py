@@ -27,7 +27,7 @@ from trainshift.python.source.source import Span
 
 _CONVERTIBLE = "convertible"
 NEW_LINE = "newLine"
-"""What a change says of the line at which it begins once it is made."""
+"""The key for a change's first line in the result."""
 
 
 def summary(state: State, uri: str, places: Places) -> Outline:

@@ -22,9 +22,9 @@ class Note(_Note, total=False):
     column: int
     uri: str
     newLine: int
-    """Of a change: the line at which it begins once it is made."""
+    """The first line of the change in the result."""
     optional: bool
-    """Of a change: all others are right without it."""
+    """True if all other changes are right without this one."""
 
 
 class _Conversion(TypedDict):

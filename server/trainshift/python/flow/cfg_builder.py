@@ -24,8 +24,9 @@ from trainshift.python.flow.evaluation import (
 Code = ast.Module | ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef | Sequence[ast.stmt]
 
 _DEEPEST = 4
-"""So many blocks of `finally` inside of each other are copied; those further in have one copy for all
-ways."""
+"""The depth of nested `finally` blocks up to which each path has its own copy; deeper ones have one copy for
+all paths.
+"""
 
 
 def build(code: Code, ends: Ends = never_ends, swallows: Swallows = may_swallow) -> Cfg:

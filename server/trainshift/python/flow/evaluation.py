@@ -8,10 +8,10 @@ import ast
 from collections.abc import Callable, Iterator, Sequence
 
 Ends = Callable[[ast.Call], bool]
-"""Tells that a call never comes back: it ends the process, or always raises."""
+"""Returns whether a call never returns: it ends the process, or always raises."""
 
 Swallows = Callable[[ast.withitem], bool]
-"""Tells that a context manager may suppress an exception of the block that it manages."""
+"""Returns whether a context manager may suppress an exception of its block."""
 
 LOOPS = (ast.For, ast.AsyncFor, ast.While)
 WITHS = (ast.With, ast.AsyncWith)

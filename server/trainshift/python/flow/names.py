@@ -31,7 +31,7 @@ class Uses:
 
     read: set[str] = field(default_factory=set)
     bound: dict[str, None] = field(default_factory=dict)
-    """In text order."""
+    """The names in text order."""
     captured: set[str] = field(default_factory=set)
     """Names read by inner functions, lambdas and generators, whenever these run."""
     rebound: set[str] = field(default_factory=set)
@@ -41,7 +41,7 @@ class Uses:
     reads_all: bool = False
     """True if a call such as `locals()` may read every name."""
     binds_any: bool = False
-    """Whether `from module import *` may bind any name."""
+    """True if `from module import *` may bind any name."""
 
 
 def uses(*nodes: ast.AST | None) -> Uses:

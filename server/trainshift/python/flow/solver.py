@@ -20,8 +20,7 @@ from trainshift.python.flow.cfg import Cfg, Edge, EdgeKind, Point, Role, reached
 S = TypeVar("S")
 
 _MOST = 10_000
-"""So often a point may change before the solver gives up, with an error: then a lattice without bound is not
-widened."""
+"""The most changes of a point; then the solver reports that an unbounded lattice is not widened."""
 
 
 class Diverges(RuntimeError):
@@ -40,7 +39,7 @@ class Analysis(Generic[S]):
     """True if the state at the exceptional exit is needed; a forward analysis without it has less to join."""
 
     rounds = 3
-    """So often the head of a loop joins states before it widens them."""
+    """The number of times that the head of a loop joins states before it widens them."""
 
     def boundary(self, point: Point) -> S:
         """Return the state at the entry of a forward analysis, or at an exit of a backward one."""

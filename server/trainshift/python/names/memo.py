@@ -220,4 +220,4 @@ class Memo(Questions[Values]):
     def __init__(self, most: int = _MOST_ANSWERS) -> None:
         super().__init__(NOTHING, ANYTHING, most)
         self.flows: dict[Question, dict[tuple[int, int], tuple[Keyed, ...]]] = {}
-        """What leads to an occurrence, for each way to slice, found while no question was open."""
+        """The flows into an occurrence, by kind of slice, found while no question was open."""

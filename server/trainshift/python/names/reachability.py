@@ -76,7 +76,7 @@ class _Spread:
     def __init__(self, scripts: Sequence[LinkedScript], seen: bool) -> None:
         self._start = scripts[0]
         self._may_call_any = False
-        """Whether a method may be called by a text, so that none waits."""
+        """True if a method may be called by a text, so that none waits."""
         self._looks_at_texts = not seen
         self._homes = {facts: script for script in scripts for facts in script.facts}
         self._not_imported = {script.path: script for script in scripts[1:]}

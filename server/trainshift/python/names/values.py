@@ -93,7 +93,7 @@ UNKNOWN = Unknown()
 NOTHING: Values = frozenset()
 ANYTHING: Values = frozenset({UNKNOWN})
 RECORD = "collections.namedtuple()"
-"""What calling a class of `namedtuple` gives."""
+"""The result of calling a class of `namedtuple`."""
 
 
 def texts(values: Iterable[Value]) -> list[str]:

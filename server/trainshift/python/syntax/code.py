@@ -25,7 +25,7 @@ from trainshift.python.syntax.chunks import Chunk
 T = TypeVar("T")
 B = TypeVar("B", AttributeBinding, ItemBinding)
 Runs: TypeAlias = Callable[[Scope, "Statement | None"], bool]
-"""Tells that code in a scope may run, and a statement, where it stands in one."""
+"""Returns whether the code of a scope may run, and a statement in it, if one is given."""
 _MADE_THERE = (ast.Call, ast.Constant)
 
 

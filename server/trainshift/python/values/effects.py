@@ -45,7 +45,7 @@ class SideEffect:
 
 
 OwnEffect = tuple[SideEffect | None, tuple[Scope, ...]]
-"""What code does itself, and the functions of the workspace that it may run."""
+"""The direct effects of some code, and the functions of the workspace that it may run."""
 
 _GIVING_WAY: dict[type, str] = {
     ast.Await: "awaits a result",

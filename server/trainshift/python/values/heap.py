@@ -17,12 +17,13 @@ Variable: TypeAlias = "tuple[ast.AST | None, str]"
 """A variable, by the function that it is of (None for the module) and its name."""
 Bits: TypeAlias = int
 Cells: TypeAlias = "Mapping[Hashable, Bits]"
-"""What an object holds, by constant index or key, by `Attribute`, and by `ANY`."""
+"""The contents of an object, by constant index or key, by `Attribute`, and by `ANY`."""
 
 MOST_OBJECTS = 800
 """With more objects than these an analysis is given up: what it takes grows faster than they do."""
 DEEPEST = 3
-"""What is deeper inside of a parameter is one object, and so is what is made by calls that are deeper."""
+"""The depth below which the contents of a parameter are one object, and so are the results of nested calls.
+"""
 
 
 class _Any(Enum):
@@ -180,7 +181,7 @@ class Objects:
         self.keys: frozenset[Hashable] = frozenset()
         """The constant keys, and the attributes, that are told apart in placeholders."""
         self.made_at: dict[ast.AST, list[int]] = {}
-        """By place: the objects of its last turn."""
+        """The objects of the last iteration, by place."""
 
     def __getitem__(self, index: int) -> Object:
         return self._all[index]
@@ -267,7 +268,7 @@ class Heap:
     def __init__(self, objects: Objects, state: State) -> None:
         self.objects = objects
         self.in_rounds = False
-        """Whether what is made now is made in each round of a comprehension."""
+        """True if new objects are made in each iteration of a comprehension."""
         self.restore(state)
 
     def restore(self, state: State) -> None:

@@ -49,9 +49,9 @@ from trainshift.python.values.points_transfer import (
 
 _CATCHING = (*TRIES, ast.With, ast.AsyncWith)
 _MOST = 60
-"""So often a function is analysed before its effects are unknown."""
+"""The number of analyses of a function after which its effects count as unknown."""
 _MOST_KEYS = 24
-"""Of more keys than these none is told from another one, in what comes from outside."""
+"""The number of keys from which on objects from outside are no longer told apart by key."""
 
 
 class PointsTo:
@@ -65,7 +65,9 @@ class PointsTo:
         self._turns: dict[ast.AST, int] = {}
         self._summaries: dict[ast.AST, Summary] = {}
         self.catches = False
-        """Whether a function may go on after an exception; else what one leaves behind is no matter."""
+        """True if a function may continue after an exception; otherwise the state at an exception does not
+        matter.
+        """
         self._capturing: dict[Variable, list[FunctionScope]] = {}
         self._callers: dict[ast.AST, set[ast.AST]] = {}
         self._open: list[ast.AST] = []
@@ -191,22 +193,22 @@ class FunctionPoints(Analysis[State]):
         self.moves = moves_in(whole.policy.body(scope.node))
         """The stores of elements that change places."""
         self.changed: dict[Point, Bits] = {}
-        """What a point may change, by itself or by what it calls."""
+        """The objects that a point may change, by itself or by its calls."""
         self.changed_by: dict[ast.AST, Bits] = {}
-        """What an expression may change, by itself or by what it calls."""
+        """The objects that an expression may change, by itself or by its calls."""
         self.stored: dict[Point, dict[Bits, Bits]] = {}
-        """What a point, or what it calls, puts into objects, by these."""
+        """The values that a point, or its calls, put into objects, by these."""
         self.assigned: dict[Point, set[Variable]] = {}
         """The variables to which what a point calls may give values."""
         self.given: dict[ast.Call, Bits] = {}
-        """What a call gives as arguments."""
+        """The arguments of a call."""
         self.loads: dict[ast.expr, ast.expr] = {}
         """The targets of augmented assignments, as they are read."""
         self.parts: dict[ast.expr, list[ast.expr]] = {}
         """All expressions in one that may not be evaluated."""
         self.returned: Bits = 0
         self._entered: dict[Point, State] = {}
-        """By the head of a loop: the state in which control first comes to it."""
+        """The state in which control first reaches the head of a loop, by head."""
         self._solution: Solution[State] | None = None
 
     def solve(self) -> None:

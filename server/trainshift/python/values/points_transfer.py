@@ -180,7 +180,7 @@ def body_of(function: FunctionNode) -> list[ast.stmt]:
 
 _COPIES = frozenset({"list", "tuple", "set", "frozenset", "sorted", "deque"})
 _SHOWN = frozenset({"reversed", "iter"})
-"""What goes through a container as it is by then."""
+"""The functions that iterate over a container with its contents at that time."""
 _NO_OBJECT = frozenset(
     ["len", "range", "sum", "float", "int", "str", "abs", "bool", "print", "isinstance", "hasattr", "round",
      "any", "all", "repr", "ord", "chr", "type", "id", "format", "divmod", "pow", "complex", "hash"]
@@ -202,7 +202,7 @@ class Transfer:
         self._consumed: set[int] = set()
         """The calls of lazy functions whose values are gone through at once."""
         self._is_unknown = False
-        """Whether it is unknown code that runs."""
+        """True while unknown code runs."""
 
     def named(self, name: str) -> Bits:
         """The possible objects of a name."""

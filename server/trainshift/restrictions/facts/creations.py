@@ -64,7 +64,7 @@ class MadeKind(Enum):
 
 
 Kinds = frozenset[MadeKind]
-# Nothing is followed through more calls and names than this.
+# The largest number of calls and names to follow.
 _DEEPEST = 60
 _NONE: Kinds = frozenset()
 _OTHER: Kinds = frozenset({MadeKind.OTHER})

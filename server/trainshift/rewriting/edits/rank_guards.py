@@ -23,7 +23,7 @@ from trainshift.rewriting.ranks.root_only import RootOnly
 from trainshift.rewriting.ranks.summary_writers import is_writer
 
 PRINTED = "printed"
-"""What a value is called that all ranks evaluate, and that rank 0 prints in the statement below."""
+"""The name for a value that all ranks evaluate and that rank 0 prints in the statement below."""
 
 
 def printed(script: Script, statement: Statement) -> tuple[str, Statement]:

@@ -95,7 +95,7 @@ def _fixed(judge: Judge, statement: Statement, call: ast.Call, name: str) -> Cha
     span = judge.script.span(call.func, statement)
     other = _RENAMED.get(last, last)
     edit = Edit(span.start, span.end, f"{paddle}.{other}")
-    return judge.fix(statement, f"Use paddle.{other}, which gives a tensor", [edit])
+    return judge.fix(statement, f"Use paddle.{other}, which returns a tensor", [edit])
 
 
 def _after_numpy(

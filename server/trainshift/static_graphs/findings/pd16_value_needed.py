@@ -84,7 +84,7 @@ def _fixed(judge: Judge, function: StaticFunction, statement: Statement, need: N
         if root == "math" and last in _MATH and len(node.args) == 1:
             return judge.fix(
                 statement,
-                f"Use paddle.{last}, which gives a tensor",
+                f"Use paddle.{last}, which returns a tensor",
                 [Edit(span.start, span.end, f"{paddle}.{last}")],
             )
         are_tensors = len(node.args) == 2 and all(function.kind(each).is_tensor for each in node.args)

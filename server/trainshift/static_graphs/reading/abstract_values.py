@@ -25,11 +25,11 @@ class Dim(Enum):
 
 
 OPEN_SIZES = frozenset({Dim.SPEC, Dim.DATA, Dim.CHOSEN})
-"""What is a tensor in a graph that is made of a function's source."""
+"""The sizes that are tensors in a graph."""
 Size: TypeAlias = "int | Dim"
 Shape: TypeAlias = tuple[Size, ...]
 MOST_DEEP = 6
-"""So deep are containers within each other followed; what stands deeper is unknown."""
+"""The depth to which nested containers are followed; deeper elements are unknown."""
 NUMBER = "number"
 """The dtype of what is surely not of bools, and of which nothing else is known."""
 

@@ -100,7 +100,7 @@ _ARITHMETIC: dict[type[ast.operator], Callable[[int, int], int]] = {
 }
 _MADE: dict[type[ast.AST], str] = {ast.ListComp: "list", ast.SetComp: "set", ast.DictComp: "dict"}
 _REFERENCES = (ast.Name, ast.Attribute, ast.Subscript)
-"""What makes no container: it refers to one."""
+"""The expressions that refer to a container and make none."""
 _MOST_DEEP = 32
 Words = Mapping[str, AbstractValue]
 # The elements of a container; of a list, as a list: `zip` and similar functions pair them.
@@ -111,7 +111,7 @@ _ALWAYS = {
     **dict.fromkeys(("type", "id", "hash", "open", "input", "object"), python("object")),
     "print": python("None"),
 }
-"""What functions of Python's give, whatever they are given."""
+"""The results of Python's functions, whatever their arguments."""
 _CASTS = {"int": "int64", "float": "float32", "bool": "bool"}
 _ARRAYS = frozenset({"paddle.tensor.create_array", "paddle.tensor.array.create_array"})
 
@@ -1080,7 +1080,7 @@ _BY_ARGUMENTS: dict[str, Callable[[str, tuple[AbstractValue, ...]], AbstractValu
 }
 
 
-"""What functions of Python's give, by their name and what they are given."""
+"""The results of Python's functions, by their name and arguments."""
 
 
 def _summands(value: AbstractValue) -> list[AbstractValue]:

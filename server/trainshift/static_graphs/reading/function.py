@@ -78,7 +78,7 @@ class StaticFunction:
     is_too_deep: bool = False
     """True if its code is nested too deeply to be read: nothing is known about it."""
     falls_through: bool = False
-    """Whether its end may be reached without a `return`."""
+    """True if its end may be reached without a `return`."""
     calls: dict[ast.Call, tuple[StaticFunction, ...]] = field(default_factory=dict)
     unconverted: dict[ast.Call, str] = field(default_factory=dict)
     """The calls of functions with tensor control flow that Paddle does not convert, each with the reason."""

@@ -42,7 +42,7 @@ from trainshift.static_graphs.reading.heap import (
 from trainshift.static_graphs.reading.uses import may_be_told
 
 _ITERATED = "for "
-"""What a `for` goes through is kept under this word and its place, which is no name of Python's."""
+"""The key, which is not a Python name, for the iterable of a `for` at its place."""
 _DYNAMIC = frozenset(
     {"paddle.in_dynamic_mode", "paddle.in_dynamic_or_pir_mode", "paddle.framework.in_dynamic_mode",
      "paddle.fluid.framework.in_dygraph_mode", "paddle.fluid.in_dygraph_mode", "paddle.base.in_dygraph_mode"}

@@ -17,7 +17,7 @@ from trainshift.python.flow.reaching import ANY, Reaching
 from trainshift.python.flow.solver import Analysis, solve
 
 PROGRAMS = 4
-"""So many programs are one test."""
+"""The number of programs in one test."""
 RUNS = 5
 SEEDS = range(0, 96, PROGRAMS)
 

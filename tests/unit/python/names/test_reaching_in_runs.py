@@ -12,7 +12,7 @@ from trainshift.python.names.script import Script, read_script
 from trainshift.python.syntax.chunk_syntax import Statement
 
 PROGRAMS = 4
-"""So many programs are one test."""
+"""The number of programs in one test."""
 RUNS = 5
 SEEDS = range(0, 136, PROGRAMS)
 
