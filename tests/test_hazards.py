@@ -39,7 +39,6 @@ LEFT = {
     "hv08_write_on_root: a path that is bound": {"HZ20"},
     "hv08_write_on_root: a run that is tracked": {"HZ20"},
     "hv08_write_on_root: an object that writes": {"HZ20"},
-    "hv08_write_on_root: weights loaded after training began": {"HZ13"},
     "hv09_fit_callbacks: bound where it is listed": {"HZ20"},
     "hv09_fit_callbacks: one that may be nothing": {"HZ20"},
     "hv09_fit_callbacks: one that writes or not": {"HZ20"},

@@ -63,6 +63,7 @@ _CAUGHT = "a rank that catches an error here goes on without this step; the othe
 _SPLIT = "each rank splits the data by its own draw of `{}`, so it tests on rows that others train on"
 _STATED = "`{}` gets a seed, so that all ranks draw alike"
 _DOES = {
+    CauseKind.DATA: ("compute", ""),
     CauseKind.DRAW: ("draw", ""),
     CauseKind.CLOCK: ("read", " its clock"),
     CauseKind.DISK: ("look", " at its disk"),

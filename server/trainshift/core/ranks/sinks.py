@@ -30,7 +30,7 @@ from trainshift.libraries.entries import is_bar
 from trainshift.python.flow.evaluation import LOOPS
 from trainshift.python.flow.traversal import reachable
 from trainshift.python.lazy import cached_property
-from trainshift.python.names.occurrence import Occurrence, of_call
+from trainshift.python.names.occurrence import Occurrence, Step, of_call
 from trainshift.python.names.values import Instance, Values
 from trainshift.python.syntax.chunk_syntax import (
     COMPREHENSIONS,
@@ -40,7 +40,9 @@ from trainshift.python.syntax.chunk_syntax import (
     argument,
     arguments,
     expression_path,
+    last_name,
 )
+from trainshift.python.values.call_graph import statements_around
 from trainshift.python.values.made_objects import MadeObjects
 
 # Attributes of a layer that differ by rank, or do not depend on its shape.
@@ -53,6 +55,10 @@ _JUDGING = (
     "predict_on_batch",
     "test_on_batch",
 )
+# Methods of variables that set or change them, each with its argument.
+_ASSIGNING = {"assign": "value", "assign_add": "delta", "assign_sub": "delta"}
+_LOADING = ("load_weights", "restore")
+_COPYING = ("Variable", "enumerate", "identity", "list", "reversed", "zip")
 _PRESENCE = frozenset({"exists", "isfile"})
 _NOISE = ("Dropout", "Noise", "Random")
 
@@ -106,19 +112,22 @@ class Sinks:
     @cached_property
     def divergences(self) -> list[Divergence]:
         """Every cause that reaches a sink, once for each pair of sink and cause."""
-        found: dict[tuple[Sink, ast.AST], Divergence] = {}
+        found: dict[tuple[Sink, ast.AST, ast.AST | None], Divergence] = {}
+        tested: set[tuple[Sink, ast.AST]] = set()
         causes = self._program.fact(Uniformity).causes
         asked: set[tuple[Sink, ast.expr, Of]] = set()
         for sink, at, is_test, of in self._all():
             if isinstance(at.node, ast.Constant) or (sink, at.node, of) in asked:
                 continue
             asked.add((sink, at.node, of))
-            if sink in (Sink.UPDATE, Sink.WEIGHTS) and not is_test:
+            if sink is Sink.UPDATE and not is_test:
                 if not self._program.fact(Uniformity).asks_any:
                     continue
                 # Values computed from data are averaged, or the data are shared.
                 drawn = causes(at, of, self._is_averaged)
                 reached = [each for each in drawn if each.kind is not CauseKind.DATA]
+            elif sink is Sink.WEIGHTS and not is_test:
+                reached = causes(at, of, self._is_averaged)
             else:
                 reached = causes(at, of)
             if sink is Sink.SHAPE:
@@ -129,9 +138,14 @@ class Sinks:
                 reached = [each for each in reached if each.site is None or each.site.name not in _PRESENCE]
             is_meant = self._program.fact(Uniformity).is_meant
             for cause in (each for each in reached if not is_meant(each)):
-                found.setdefault((sink, cause.at.node), Divergence(sink, at, cause, is_test))
+                if is_test:
+                    tested.add((sink, cause.at.node))
+                elif (sink, cause.at.node) in tested:
+                    continue  # Ranks that decide alike compute alike.
+                key = sink, cause.at.node, at.node if is_test else None
+                found.setdefault(key, Divergence(sink, at, cause, is_test))
         for each in self._of_splits():
-            found.setdefault((each.sink, each.cause.at.node), each)
+            found.setdefault((each.sink, each.cause.at.node, None), each)
         return list(found.values())
 
     def _of_splits(self) -> Iterator[Divergence]:
@@ -265,19 +279,69 @@ class Sinks:
         for step in self._program.fact(Steps).steps:
             if step.pairs is not None and step.gradients:
                 yield _Arrival(Sink.UPDATE, of_call(step.site).part(step.pairs))
-        trains = self._program.fact(WhatTrains).statement_trains
-        for site in self._script.sites_named("set_weights"):
-            given = argument(site.node, 0, "weights")
-            around = site.statement.ancestors() if site.statement is not None else ()
-            if given is not None and any(isinstance(each.node, LOOPS) and trains(each) for each in around):
+        for site in self._script.sites_named("set_weights", *_ASSIGNING):
+            given = argument(site.node, 0, _ASSIGNING.get(site.name, "weights"))
+            if given is not None and self._sets_weights(site) and self._trains_on(site.statement):
+                yield from self._of_tests(site)
                 yield _Arrival(Sink.WEIGHTS, of_call(site).part(given))
-                # A test around steps also decides their number.
-                tests = (
-                    each
-                    for each in tests_around(site.statement, None)
-                    if each.statement is None or not trains(each.statement)
-                )
-                yield from (_Arrival(Sink.WEIGHTS, each, is_test=True) for each in tests)
+                if site.name == "set_weights" and isinstance(site.node.func, ast.Attribute):
+                    yield _Arrival(Sink.MODEL, of_call(site).part(site.node.func.value))
+        for site in self._script.sites_named(*_LOADING):
+            if self._trains_on(site.statement):
+                yield from self._of_tests(site)
+
+    def _of_tests(self, site: Site) -> Iterator[_Arrival]:
+        """Yield the tests that decide whether weights are set; a test around steps also decides how many."""
+        trains = self._program.fact(WhatTrains).statement_trains
+        for each in tests_around(site.statement, None):
+            if each.statement is None or not trains(each.statement):
+                yield _Arrival(Sink.WEIGHTS, each, is_test=True)
+
+    def _sets_weights(self, site: Site) -> bool:
+        """Return whether a call sets the weights of a model, or copies of them that the script keeps."""
+        if not isinstance(site.node.func, ast.Attribute):
+            return False
+        if site.name == "set_weights":
+            return True
+        step = self._names.steps_back
+        listed = reachable(
+            [of_call(site).part(site.node.func.value)],
+            lambda at: self._elements_of(at, step(at)),
+            lambda at: (at.node, at.scope),
+        )
+        return any(isinstance(at.node, ast.Attribute) and at.node.attr in VARIABLE_LISTS for at in listed)
+
+    def _elements_of(self, at: Occurrence, step: Step | None) -> Iterator[Occurrence]:
+        """Yield what an element comes from: the list that it is in, or the one whose copies it is in."""
+        node = at.node
+        if step is not None:
+            yield from (*step.sources, *step.within)
+        if isinstance(node, COMPREHENSIONS):
+            yield from (Occurrence(each.iter, at.scope, at.statement) for each in node.generators)
+        elif isinstance(node, ast.Subscript):
+            yield at.part(node.value)
+        elif isinstance(node, ast.Call) and last_name(node.func) in _COPYING:
+            yield from map(at.part, node.args)
+
+    def _trains_on(self, statement: Statement) -> bool:
+        """Return whether a statement runs between two steps: in a loop that trains, or between two."""
+        trains = self._program.fact(WhatTrains).statement_trains
+        for each in (statement, *statements_around(self._names, statement)):
+            if isinstance(each.node, LOOPS) and trains(each):
+                return True
+            beside = self._blocks.get((each.parent, each.scope.function()), [])
+            at = beside.index(each) if each in beside else 0
+            if any(map(trains, beside[:at])) and any(map(trains, beside[at + 1 :])):
+                return True
+        return False
+
+    @cached_property
+    def _blocks(self) -> dict[tuple[Statement | None, Scope | None], list[Statement]]:
+        """The statements of each block, by the statement and the function around them."""
+        found: dict[tuple[Statement | None, Scope | None], list[Statement]] = {}
+        for each in self._script.statements:
+            found.setdefault((each.parent, each.scope.function()), []).append(each)
+        return found
 
     def _is_averaged(self, node: ast.AST) -> bool:
         """Return whether an expression yields gradients, which ranks average, or initial weights."""

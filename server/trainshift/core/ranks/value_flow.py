@@ -101,19 +101,21 @@ class ValueFlow:
         yield from self.parts(at)
         if isinstance(at.node, ast.Call):
             if any(map(divergence.applies, self._names.full_names(at.node.func, *at[1:3]))):
-                yield from (each for given in arguments(at.node) for each in self.returned(at.part(given)))
+                yield from (each for given in arguments(at.node) for each in self._results(at.part(given)))
             callee = self._names.callee(self._script.site_of(at.node))
             # A callable object may keep its arguments and use them later.
             if any(isinstance(each, UserInstance) for each in callee):
                 yield from map(at.part, arguments(at.node))
         if isinstance(at.node, ast.Subscript):
-            yield from map(of_call, self.shuffled_in_place(at.part(at.node.value)))
+            yield from self._order_of(at.part(at.node.value))
         if isinstance(at.node, ast.Name | ast.Attribute):
             # An element of an opaque iterable differs between ranks as the iterable does.
             step = self._names.steps_back(at)
             yield from step.within if step is not None else ()
             yield from self.added(at)
-            yield from map(of_call, self.shuffled_in_place(at))
+            yield from self._order_of(at)
+        if self._sorting:
+            yield from self._turn_of(at)
 
     def added(self, at: Occurrence) -> Iterator[Occurrence]:
         """Yield the values put into the container that a name or an attribute holds, and their places in
@@ -179,6 +181,72 @@ class ValueFlow:
         for value in self._names.values(*at[:3]):
             if isinstance(value, Function):
                 yield from (Occurrence(node, value.scope, where) for node, where in value.scope.returns)
+
+    def _results(self, at: Occurrence) -> Iterator[Occurrence]:
+        """Yield the results of a function that is passed on, and what is stored under the names that a key
+        reads: ``key=lambda each: each["score"]``.
+        """
+        for each in self.returned(at):
+            yield each
+            if isinstance(each.node, ast.Attribute):
+                for one in self._script.attribute_bindings(each.node.attr):
+                    yield from self._names.source_of(one.binding).sources
+            elif isinstance(each.node, ast.Subscript) and isinstance(each.node.slice, ast.Constant):
+                for item in self._keyed.get(each.node.slice.value, ()):
+                    yield from self._names.source_of(item.binding).sources
+
+    @cached_property
+    def _keyed(self) -> dict[object, list[ItemBinding]]:
+        """The values put into containers under a literal key, by the key."""
+        found: dict[object, list[ItemBinding]] = {}
+        for items in self._script.code.items.values():
+            for item in items:
+                if isinstance(item.key, ast.Constant):
+                    found.setdefault(item.key.value, []).append(item)
+        return found
+
+    def _order_of(self, at: Occurrence) -> Iterator[Occurrence]:
+        """Yield what decides the order of a container: calls that shuffle it, and the keys of its sorting."""
+        yield from map(of_call, self.shuffled_in_place(at))
+        for site in self._sorting.get(last_name(at.node), ()) if self._sorting else ():
+            sorted_ = site.node.func.value if isinstance(site.node.func, ast.Attribute) else None
+            bound = self._names.bindings(of_call(site).part(sorted_)) if sorted_ is not None else ()
+            if any(each in bound for each in self._names.bindings(at)):
+                yield from self._keys_of(site)
+        step = self._names.steps_back(at) if self._sorting and isinstance(at.node, ast.Name) else None
+        for each in step.sources if step is not None else ():
+            if isinstance(each.node, ast.Call) and last_name(each.node.func) == "sorted":
+                yield from self._keys_of(self._script.site_of(each.node))
+
+    def _turn_of(self, at: Occurrence) -> Iterator[Occurrence]:
+        """Yield what decides which element of a sorted container an expression reads."""
+        node: ast.expr | None = at.node
+        while isinstance(node, ast.Attribute | ast.Subscript | ast.Name):
+            inner = at.part(node)
+            if node is not at.node:
+                yield from self._order_of(inner)
+            for binding in self._names.bindings(inner) if isinstance(node, ast.Name) else ():
+                loop = binding.statement
+                given = loop.node.iter if loop is not None and isinstance(loop.node, ast.For) else None
+                for each in (given, *(arguments(given) if isinstance(given, ast.Call) else ())):
+                    if each is not None:
+                        yield from self._order_of(Occurrence(each, binding.scope, loop))
+            node = node.value if isinstance(node, ast.Attribute | ast.Subscript) else None
+
+    def _keys_of(self, site: Site) -> Iterator[Occurrence]:
+        """Yield what a call sorts by."""
+        key = argument(site.node, None, "key")
+        return self._results(of_call(site).part(key)) if key is not None else iter(())
+
+    @cached_property
+    def _sorting(self) -> dict[str, list[Site]]:
+        """The calls that sort by a key, by the name of the container that they sort in place."""
+        found: dict[str, list[Site]] = {}
+        for site in self._script.sites_named("sort", "sorted"):
+            if argument(site.node, None, "key") is not None:
+                place = site.node.func.value if isinstance(site.node.func, ast.Attribute) else None
+                found.setdefault(last_name(place) if place is not None else "", []).append(site)
+        return found
 
     def tests_of(self, item: ItemBinding, beside: Statement | None) -> Iterator[Occurrence]:
         """Yield the tests that decide whether a value is put into a container, or into which of several."""

@@ -47,6 +47,8 @@ _NAMING = (CauseKind.CLOCK, CauseKind.DRAW, CauseKind.HOST)
 _UNSENT = (CauseKind.NET, CauseKind.RANK)
 # Functions that list files as objects, or folder by folder, each in its own order.
 _UNSORTED = frozenset({"scandir", "walk"})
+# What rank 0 computes for all ranks, by its own data.
+_SENT_WHOLE = (Sink.HYPERPARAMETER, Sink.WEIGHTS)
 _COUNTING = frozenset({"arange", "len", "range"})
 # Functions that yield one file or folder after another.
 _LAZY = ("glob.iglob", "os.walk", "pathlib.", "tensorflow.io.gfile.walk")
@@ -144,14 +146,11 @@ class Agreement:
         return list(found.values())
 
     def _mended(self, divergence: Divergence) -> Mend | None:
-        site, at = divergence.cause.site, divergence.at
+        site = divergence.cause.site
         if divergence.cause.kind is CauseKind.DATA:
-            test = at if divergence.is_test else self._deciding(at)
-            if test is None or test.statement is None or not self._can_tell(test.scope, test.statement):
-                return None
-            return Mend(test.node, test.statement, Form.TEST, divergence)
+            return self._of_data(divergence)
         if site is None and divergence.cause.kind is not CauseKind.RANK:
-            return self._of_read(divergence)
+            return self._of_value(divergence, divergence.cause.at)
         if divergence.cause.kind in _UNSENT or site is None:
             return None
         if site.in_fstring or self._script.called_name(site) in _IN_PLACE:
@@ -174,12 +173,22 @@ class Agreement:
         form = self._form_of(site, divergence.cause.kind)
         return Mend(site.node, site, form, divergence) if form is not None else None
 
-    def _of_read(self, divergence: Divergence) -> Mend | None:
-        """Return the mend of an attribute that differs, such as a search's best parameters."""
-        at = divergence.cause.at
+    def _of_data(self, divergence: Divergence) -> Mend | None:
+        """Return the mend of what comes from a rank's own data: the test that decides, or the value."""
+        test = divergence.at if divergence.is_test else self._deciding(divergence.at)
+        if test is not None and test.statement is not None:
+            can_tell = self._can_tell(test.scope, test.statement)
+            return Mend(test.node, test.statement, Form.TEST, divergence) if can_tell else None
+        return self._of_value(divergence, divergence.at) if divergence.sink in _SENT_WHOLE else None
+
+    def _of_value(self, divergence: Divergence, at: Occurrence) -> Mend | None:
+        """Return the mend of a value that rank 0 sends as it is, such as a search's best parameters, or a
+        rate that it has computed.
+        """
         if at.statement is None or not self._can_tell(at.scope, at.statement):
             return None
-        if any(isinstance(each, _DEFERRING) for each in expression_path(at.statement.node, at.node)):
+        around = expression_path(at.statement.node, at.node)
+        if any(isinstance(each, _DEFERRING) for each in around if each is not at.node):
             return None
         return Mend(at.node, at.statement, Form.OBJECT, divergence)
 
