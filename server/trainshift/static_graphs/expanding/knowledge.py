@@ -14,12 +14,11 @@ from trainshift.python.syntax.collect import as_load
 from trainshift.python.syntax.fresh_names import fresh_name
 from trainshift.static_graphs.expanding.ir import UNBOUND, Env, VarInfo, info_of
 from trainshift.static_graphs.expanding.tensor_arrays import Held
-from trainshift.static_graphs.reading.abstract_values import AbstractValue, Dim, Tensor
+from trainshift.static_graphs.reading.abstract_values import NOTHING, AbstractValue, Dim, Tensor
 from trainshift.static_graphs.reading.function import StaticFunction, Truth
 
 _NUMBERS = frozenset({"int", "float", "bool"})
 _COMPOUND = (ast.If, ast.While, ast.For)
-_ARITHMETIC = (ast.Name, ast.Constant, ast.UnaryOp, ast.BinOp, ast.Compare, ast.BoolOp)
 _NAMED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
@@ -126,34 +125,13 @@ class Knowledge:
             return self.kind(node).is_tensor
         return self.is_size(node) or (isinstance(node, ast.Name) and node.id in known)
 
-    @cached_property
-    def counted(self) -> Names:
-        """The names that are tensors in the graph and may be numbers in dygraph: the results of a `range`."""
-        return least_fixed_point(frozenset(), self._more_counted)
+    def is_counted(self, node: ast.expr) -> bool:
+        """Return whether a tensor of the graph may be a number in dygraph: see `Tensor.counted`."""
+        return _is_counted(self.kind(node))
 
-    def _more_counted(self, known: Names) -> Iterator[str]:
-        for name, bindings in self.function.scope.bindings.items():
-            if any(self._binds_counted(each, known) for each in bindings):
-                yield name
-
-    def _binds_counted(self, binding: Binding, known: Names) -> bool:
-        node = binding.statement.node if binding.statement is not None else None
-        if isinstance(node, ast.For):
-            ranges = isinstance(node.iter, ast.Call) and getattr(node.iter.func, "id", "") == "range"
-            return ranges and self.kind(node.target).is_tensor
-        value = getattr(node, "value", None) if binding.kind == "value" and not binding.path else None
-        return isinstance(value, ast.expr) and self.is_counted(value, known)
-
-    def is_counted(self, node: ast.expr, known: Names | None = None) -> bool:
-        """Return whether an expression is a number in dygraph that is computed from counted names."""
-        known = self.counted if known is None else known
-        parts = [each for each in ast.walk(node) if isinstance(each, ast.expr)]
-        names = [each for each in parts if isinstance(each, ast.Name)]
-        return (
-            all(isinstance(each, _ARITHMETIC) for each in parts)
-            and any(each.id in known for each in names)
-            and all(each.id in known or self.kind(each).among(*_NUMBERS) for each in names)
-        )
+    def holds_counted(self, name: str) -> bool:
+        """Return whether the tensor of a name may be a number in dygraph, anywhere."""
+        return _is_counted(self.function.bound.get(name, NOTHING))
 
     def truth_with(self, node: ast.AST, known: Names) -> Truth:
         """The form of control flow if some numbers are tensors."""
@@ -358,6 +336,10 @@ def _summands(node: ast.expr) -> Iterator[ast.Name]:
     elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub | ast.Mult | ast.Div):
         yield from _summands(node.left)
         yield from _summands(node.right)
+
+
+def _is_counted(value: AbstractValue) -> bool:
+    return value.tensor is not None and value.tensor.counted
 
 
 def _is_identity(node: ast.AST) -> bool:

@@ -413,7 +413,7 @@ class Writer:
             return self.write.number(
                 name, start.dtype or ("float32" if end.number == "float" else NUMBER_TYPES[end.number])
             )
-        is_counted = end.dtype == "int64" and end.rank == 0 and name in self.write.knowledge.counted
+        is_counted = end.dtype == "int64" and end.rank == 0 and self.write.knowledge.holds_counted(name)
         if end.is_alias and end.tensor and (end.number == "int" or is_counted):
             return self.write.number(name, "int64")
         if end.is_alias and (end.is_tensor or end.unknown):

@@ -39,13 +39,15 @@ class Tensor:
     """A tensor: its dtype ("" if unknown), its shape (None if not even the rank is known).
 
     `counts` is the kind of dimension whose size it is, if it is one: ``x.shape[0]``.  Without a shape, all
-    dimensions are `loose`.
+    dimensions are `loose`.  One that is `counted` may be a number in dygraph: what a `range` or `enumerate`
+    counts, and what is computed from that.
     """
 
     dtype: str = ""
     shape: Shape | None = None
     counts: Dim | None = None
     loose: Dim = Dim.ANY
+    counted: bool = False
 
     @property
     def rank(self) -> int | None:
@@ -74,6 +76,7 @@ class Tensor:
             shape,
             counts if self.counts and other.counts else None,
             self.loose if self.loose is other.loose else Dim.ANY,
+            self.counted or other.counted,
         )
 
 
@@ -295,9 +298,10 @@ def tensor(
     *,
     counts: Dim | None = None,
     loose: Dim = Dim.ANY,
+    counted: bool = False,
 ) -> AbstractValue:
     """A tensor."""
-    return AbstractValue(Tensor(dtype, shape, counts, loose))
+    return AbstractValue(Tensor(dtype, shape, counts, loose, counted))
 
 
 def join(values: Iterable[AbstractValue]) -> AbstractValue:

@@ -469,7 +469,7 @@ class Evaluator:
         if isinstance(node.op, ast.Not):
             frame.judge(node, truth_of(value))
             known = value.tensor
-            made = tensor("bool", known.shape) if known is not None else NOTHING
+            made = tensor("bool", known.shape, counted=known.counted) if known is not None else NOTHING
             return made.joined(python("bool")) if not value.is_tensor else made
         if isinstance(value.constant, int | float) and not isinstance(value.constant, bool):
             return constant(-value.constant if isinstance(node.op, ast.USub) else value.constant)
@@ -481,9 +481,8 @@ class Evaluator:
         is_graph = Truth.GRAPH in truths
         frame.judge(node, Truth.GRAPH if is_graph else _either(truths))
         if is_graph:
-            return tensor(
-                "bool", next(each.tensor.shape for each in values if each.is_tensor and each.tensor)
-            )
+            tensors = [each.tensor for each in values if each.is_tensor and each.tensor]
+            return tensor("bool", tensors[0].shape, counted=all(each.counted for each in tensors))
         return join(values)
 
     def _comparison(self, node: ast.Compare, frame: Frame) -> AbstractValue:
@@ -1025,7 +1024,7 @@ def _cast(name: str, given: tuple[AbstractValue, ...]) -> AbstractValue:
 
 
 def _range(name: str, given: tuple[AbstractValue, ...]) -> AbstractValue:
-    number = tensor("int64", ())
+    number = tensor("int64", (), counted=True)
     if not any(each.is_tensor for each in given):
         may_be_tensor = any(each.tensor is not None or each.unknown for each in given)
         number = number.joined(python("int")) if may_be_tensor else python("int")
@@ -1034,7 +1033,7 @@ def _range(name: str, given: tuple[AbstractValue, ...]) -> AbstractValue:
 
 def _enumerated(name: str, given: tuple[AbstractValue, ...]) -> AbstractValue:
     first = given[0] if given else NOTHING
-    number = tensor("int64", ()) if first.is_tensor else python("int")
+    number = tensor("int64", (), counted=True) if first.is_tensor else python("int")
     return python("enumerate", element=python("tuple", items=(number, element_of(first))))
 
 
@@ -1057,13 +1056,14 @@ def _of_numbers(name: str, given: tuple[AbstractValue, ...]) -> AbstractValue:
     """The result of a builtin on numbers, or on containers of numbers."""
     first = given[0] if given else NOTHING
     if name == "abs" and first.is_tensor and first.tensor is not None:
-        return tensor(first.dtype or NUMBER, first.tensor.shape, counts=first.tensor.counts)
+        return replace(first, tensor=replace(first.tensor, dtype=first.dtype or NUMBER))
     parts = [part for each in given for part in _summands(each)]
     values = [element_of(each) if each.python & {"list", "tuple"} else each for each in given]
     known = [each.tensor for each in values if each.tensor is not None]
     if not known:
         return join(values) if not any(each.unknown for each in values) else UNKNOWN
-    made = tensor(NUMBER, counts=next((each.counts for each in known if each.counts), None))
+    size = next((each.counts for each in known if each.counts), None)
+    made = tensor(NUMBER, counts=size, counted=all(each.counted for each in known))
     is_sure = any(each.is_tensor for each in parts) and name not in ("max", "min")
     if is_sure or all(each.is_tensor for each in parts):
         return made

@@ -86,6 +86,7 @@ def combined(
         dtype or _arithmetic(parts, others, divides=divides),
         broadcast(parts) if known else None,
         counts=number,
+        counted=all(each.counted for each in parts),
     )
 
 
