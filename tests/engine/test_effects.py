@@ -244,3 +244,20 @@ def test_a_test_that_ranks_decide_alone_is_one_doubt() -> None:
     assert loop.effect is Effect.DOUBTS
     (told,) = [each for each in convert(text).doubts if "len(rows) > 3" in each.text]
     assert told.rule == "HV19"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import tensorflow.compat.v1 as tf\nfrom graphs import op\n\nwith tf.Session() as sess:\n    sess.run(op)\n",
+        "import tensorflow as tf\nimport tf_slim as slim\n\nslim.learning.train(op, 'logs')\n",
+        "import ktrain\n\nlearner = ktrain.get_learner(model, train_data=(x, y))\nlearner.fit(1e-3, 5)\n",
+    ],
+)
+def test_a_refusal_without_a_loop_of_its_own_is_a_warning(text: str) -> None:
+    refused = convert(text)
+    assert refused.status is Status.REFUSED
+    assert refused.position is not None
+    (told,) = [each for each in check(text).diagnostics if each.severity is Severity.WARNING]
+    assert (told.code, told.region.line) == ("TS06", refused.position[0])
+    assert refused.reason in told.message

@@ -15,7 +15,7 @@ from trainshift.core.training.loops import Loops
 from trainshift.engine.cells import Body, Plain
 from trainshift.engine.compiling import compiles
 from trainshift.engine.effects.outcomes import Effects, with_left_out
-from trainshift.engine.findings import Judgement, find, uses_horovod
+from trainshift.engine.findings import Judgement, find, may_train, uses_horovod
 from trainshift.engine.finishing import laid_out
 from trainshift.engine.own_codes import (
     INTERNAL_ERROR,
@@ -425,7 +425,7 @@ def _forecast(
     # A test of other files starts no program; `convert` leaves those in a directory alone, too.
     if not settings.asks_conversion or (is_test(script.path) and len(script.linked) > 1):
         return None
-    if not asks and not (settings.is_on(NOT_CONVERTED.code) and program.fact(Loops).all):
+    if not asks and not (settings.is_on(NOT_CONVERTED.code) and may_train(program)):
         return None
     # The conversion's rules are loaded only if they are needed.
     from trainshift.engine.effects.asking import forecast_around

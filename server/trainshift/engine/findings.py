@@ -7,8 +7,14 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 
 from trainshift.core.finding import Finding, Verdict
+from trainshift.core.libraries import Libraries
 from trainshift.core.program import Program
 from trainshift.core.rule import Restriction
+from trainshift.core.training.loops import Loops
+from trainshift.core.training.session_loops import MONITORED
+from trainshift.core.training.step_names import STEPPING
+from trainshift.libraries import api
+from trainshift.libraries.entries import Role
 from trainshift.python.names.linked_program import LinkedProgram
 from trainshift.python.source.edit import Change
 from trainshift.python.source.source import Span
@@ -20,6 +26,9 @@ ALL_CODES = frozenset(rule.code for rule in RESTRICTIONS)
 ON_LOOPS = frozenset(code for code in ALL_CODES if code.startswith("TL"))
 """The restrictions on training loops, which are asked of a whole program."""
 _HAZARD_CODES = frozenset(rule.code for rule in HAZARDS)
+_HIDING_LOOPS = frozenset({"train", *STEPPING}) | api.last_names(
+    *api.SESSION, *MONITORED, *api.ESTIMATOR, *api.STRATEGY
+)
 _LOGGED: set[tuple[str, str, str]] = set()
 
 
@@ -89,6 +98,14 @@ def uses_horovod(program: Program) -> bool:
         for script in (*program.script.scripts, *program.script.linked)
         for binding in script.imports
     )
+
+
+def may_train(program: Program) -> bool:
+    """Return whether a program has a loop, or a call that the conversion may refuse as a hidden one."""
+    if program.fact(Loops).all:
+        return True
+    calls = program.script.sites_named(*_HIDING_LOOPS)
+    return any(True for _ in (*calls, *program.fact(Libraries).sites(Role.TRAINS)))
 
 
 def hazards_of(

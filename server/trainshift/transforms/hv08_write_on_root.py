@@ -67,7 +67,7 @@ from trainshift.libraries import api
 from trainshift.libraries.entries import Entry, Role, opener
 from trainshift.python.source.edit import Change, Edit
 from trainshift.python.source.source import Span
-from trainshift.python.syntax.chunk_syntax import Site, argument
+from trainshift.python.syntax.chunk_syntax import Site, Statement, argument
 from trainshift.python.syntax.precedence import handed_to
 from trainshift.rewriting.edits.rank_guards import (
     conditional,
@@ -121,8 +121,11 @@ def propose(program: Program, report: Report) -> Proposals:
         yield change
     for read in program.fact(ReadBack).taken_away:
         yield _wait_for_readers(program, report, read)
+    reads: dict[Statement, list[Read]] = {}
     for read in program.fact(ReadBack).all:
-        yield _wait(program, report, read)
+        reads.setdefault(read.anchor, []).append(read)
+    for anchor, waiting in reads.items():
+        yield _wait(program, report, anchor, waiting)
     for site, known in program.fact(Libraries).sites(Role.NOTED):
         if not program.fact(Horovod).site_on_root(site):
             yield report.remark(program.script.statement_span(site.statement), known.text("says"))
@@ -190,28 +193,41 @@ def _wait_for_readers(program: Program, report: Report, read: Read) -> Change:
     )
 
 
-def _wait(program: Program, report: Report, read: Read) -> Change:
-    """Broadcast before a statement that reads rank 0's file, so that the others wait for it."""
-    site, path, statement = read
-    layout, text = program.fact(Layout), program.script.text(path, site)
-    names = program.at(site).fact(Prerequisites)
-    edits = [layout.before(statement, [f"{names.hvd}.broadcast(0, root_rank=0)  # wait for rank 0"])]
-    given = {word.arg for word in site.node.keywords}
-    if program.names.calls(site, _LOADING) and given.isdisjoint({"custom_objects", "compile", None}):
-        wrapped, tf = program.fact(Wraps).classes, names.tf
-        if wrapped and len(site.node.args) == 1 and program.fact(ReadBack).is_native(path, site):
-            classes = ", ".join(
-                f'"{name.rpartition(".")[2]}": {tf}{name.removeprefix("tensorflow")}' for name in wrapped
-            )
-            edits += layout.add_keyword(site, "custom_objects", f"{{{classes}}}")
-    decision = f"every rank reads {text}, which rank 0 writes: all must see the same directory"
-    return report.change(
-        f"Wait until rank 0 has written {text}",
-        program.script.statement_span(statement),
-        tuple(edits),
-        layout.isolate(statement),
-        decisions=(decision,),
+def _wait(program: Program, report: Report, anchor: Statement, reads: list[Read]) -> Change:
+    """Broadcast before a statement that reads rank 0's files, so that the others wait for them."""
+    layout, hvd = program.fact(Layout), program.at(anchor).fact(Prerequisites).hvd
+    texts = dict.fromkeys(program.script.text(each.path, each.site) for each in reads)
+    edits = [layout.before(anchor, [f"{hvd}.broadcast(0, root_rank=0)  # wait for rank 0"])]
+    for read in reads:
+        edits += _knowing_wrapped(program, read)
+    decisions = (
+        f"every rank reads {text}, which rank 0 writes: all must see the same directory" for text in texts
     )
+    return report.change(
+        f"Wait until rank 0 has written {' and '.join(texts)}",
+        program.script.statement_span(anchor),
+        tuple(edits),
+        layout.isolate(anchor),
+        decisions=tuple(decisions),
+    )
+
+
+def _knowing_wrapped(program: Program, read: Read) -> tuple[Edit, ...]:
+    """The edits by which `load_model` knows the class of a saved model's wrapped optimizer."""
+    given = {word.arg for word in read.site.node.keywords}
+    if not program.names.calls(read.site, _LOADING) or given & {"custom_objects", "compile", None}:
+        return ()
+    wrapped, tf = program.fact(Wraps).classes, program.at(read.site).fact(Prerequisites).tf
+    if (
+        not wrapped
+        or len(read.site.node.args) != 1
+        or not program.fact(ReadBack).is_native(read.path, read.site)
+    ):
+        return ()
+    classes = ", ".join(
+        f'"{name.rpartition(".")[2]}": {tf}{name.removeprefix("tensorflow")}' for name in wrapped
+    )
+    return program.fact(Layout).add_keyword(read.site, "custom_objects", f"{{{classes}}}")
 
 
 def _reload(program: Program, call: RootCall) -> tuple[Edit, ...]:

@@ -40,6 +40,9 @@ def made_alike(program: Program, draw: Draw) -> tuple[Edit, ...]:
         return layout.put(site.node.func.value, site, Frame("", f".Random({seed})", Level.ATOM))
     sent = f"{program.at(site).fact(Prerequisites).hvd}.broadcast_object"
     if draw.remedy is Remedy.SENT:
-        return innermost(layout.put(site.node, site, handed_to(sent)))
+        return innermost(layout.put(site.node, site, handed_to(sent, ", root_rank=0")))
     name = program.script.text(site.node.args[0], site)
-    return (*layout.isolate(site.statement), layout.after(site.statement, [f"{name} = {sent}({name})"]))
+    return (
+        *layout.isolate(site.statement),
+        layout.after(site.statement, [f"{name} = {sent}({name}, root_rank=0)"]),
+    )

@@ -352,6 +352,8 @@ class RootOnly:
         path = argument(site.node, 0, opened.text("path"))
         if path is None or self._program.fact(Uniformity).on_rank(of_call(site).part(path)):
             return False
+        if "os.devnull" in self._script.names.full_names(path, site.scope, site.statement):
+            return False
         return not opened.text("mode") or self._mode_writes(site)
 
     def _mode_writes(self, site: Site) -> bool:
