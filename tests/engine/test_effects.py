@@ -249,9 +249,9 @@ def test_a_test_that_ranks_decide_alone_is_one_doubt() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "import tensorflow.compat.v1 as tf\nfrom graphs import op\n\nwith tf.Session() as sess:\n    sess.run(op)\n",
+        "import tensorflow.compat.v1 as tf\nfrom graphs import op\n\nwith tf.Session() as s: s.run(op)\n",
         "import tensorflow as tf\nimport tf_slim as slim\n\nslim.learning.train(op, 'logs')\n",
-        "import ktrain\n\nlearner = ktrain.get_learner(model, train_data=(x, y))\nlearner.fit(1e-3, 5)\n",
+        "import ktrain\n\nlearner = ktrain.get_learner(model, train_data=(x, y))\nlearner.fit(1e-3)\n",
     ],
 )
 def test_a_refusal_without_a_loop_of_its_own_is_a_warning(text: str) -> None:

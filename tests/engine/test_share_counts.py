@@ -180,7 +180,7 @@ def walked(text: str, length: int, rank: int, size: int, sent: list[Any]) -> lis
     seen: list[list[int]] = []
     horovod, tensorflow, turns = MagicMock(), MagicMock(), iter(sent)
 
-    def broadcast(given: Any) -> Any:
+    def broadcast(given: Any, root_rank: int = 0) -> Any:
         if rank:
             return next(turns)
         sent.append(given)

@@ -131,10 +131,14 @@ class Rates:
 
     def rate(self, site: Site) -> Occurrence | None:
         """The rate argument of an optimizer; None for its default."""
-        for word in site.node.keywords:
-            if word.arg in RATES:
-                return Occurrence(word.value, site.scope, site.statement)
-        for value in self._names.site_values(site.node, site):
+        # A new optimizer ignores `lr`, and a legacy one reads it first.
+        named = {word.arg: word.value for word in site.node.keywords if word.arg in RATES}
+        values = self._names.site_values(site.node, site)
+        is_legacy = any(isinstance(value, Instance) and ".legacy." in value.cls for value in values)
+        for name in reversed(RATES) if is_legacy else RATES:
+            if name in named:
+                return Occurrence(named[name], site.scope, site.statement)
+        for value in values:
             signature = api.constructor(value.cls) if isinstance(value, Instance) else None
             position = signature.position("learning_rate") if signature is not None else None
             given = argument(site.node, position, "learning_rate") if position is not None else None
