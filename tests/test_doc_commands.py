@@ -8,9 +8,11 @@ run here.
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 import shutil
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -60,10 +62,13 @@ REASONS = {
     "sbatch ": "needs a cluster: run by hand, as the table on the page says",
     "docker ": "needs Docker, as the table on the page says",
     "kubectl ": "needs a cluster, as the table on the page says",
+    "srun ": "needs a cluster: run by hand, as the table on the page says",
+    "eval ": "belongs to a shell: test_the_shells_of_the_docs_are_completed",
+    "_TRAINSHIFT_COMPLETE=": "belongs to a shell: as above",
 }
 COMMAND = re.compile(
     r"(?!python -m$)(?:trainshift|make|horovodrun|pip|python|code|code-server|git|pytest)\s"
-    r"|(?:sbatch|docker|kubectl|export|tar|patch)\s|PATH="
+    r"|(?:sbatch|srun|docker|kubectl|export|tar|patch|eval)\s|PATH=|_TRAINSHIFT_COMPLETE="
 )
 
 
@@ -232,6 +237,17 @@ def test_a_command_of_the_docs_runs(command: Command, here: Path) -> None:
     wanted = FINDS.get(command.text.partition("  #")[0].strip(), 0)
     assert result.exit_code == wanted, (result.stdout, result.stderr)
     assert result.output.strip() or [*here.glob("*.patch"), *here.glob("report.txt")]
+
+
+def test_the_shells_of_the_docs_are_completed() -> None:
+    texts = [each.text for each in COMMANDS if "_TRAINSHIFT_COMPLETE=" in each.text]
+    values = [match[1] for text in texts if (match := re.search(r"_TRAINSHIFT_COMPLETE=(\w+)", text))]
+    assert len(values) == len(texts) == 3
+    for value in values:
+        environment = {**os.environ, "_TRAINSHIFT_COMPLETE": value}
+        command = [sys.executable, "-m", "trainshift"]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        assert "trainshift" in done.stdout, done.stderr
 
 
 def test_the_targets_of_make_exist() -> None:

@@ -4,9 +4,17 @@
 
 becomes
 
-    model.fit(x, y, callbacks=[hvd.callbacks.BroadcastGlobalVariablesCallback(0), \
-hvd.callbacks.MetricAverageCallback(), EarlyStopping(), *([ModelCheckpoint("best.h5")] if hvd.rank() == 0 \
-else [])], verbose=1 if hvd.rank() == 0 else 0)
+    model.fit(
+        x,
+        y,
+        callbacks=[
+            hvd.callbacks.BroadcastGlobalVariablesCallback(0),
+            hvd.callbacks.MetricAverageCallback(),
+            EarlyStopping(),
+            *([ModelCheckpoint("best.h5")] if hvd.rank() == 0 else []),
+        ],
+        verbose=1 if hvd.rank() == 0 else 0,
+    )
 
 ## Why it matters
 

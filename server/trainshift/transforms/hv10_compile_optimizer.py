@@ -4,7 +4,9 @@
 
 becomes
 
-    optimizer = hvd.DistributedOptimizer(tf.keras.optimizers.Adam(learning_rate=0.001 * hvd.size()))
+    optimizer = hvd.DistributedOptimizer(
+        tf.keras.optimizers.Adam(learning_rate=0.001 * hvd.size())
+    )
     model.compile(optimizer, loss="mse")
 
 ## Why it matters

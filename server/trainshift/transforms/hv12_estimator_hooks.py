@@ -5,11 +5,26 @@
 
 becomes
 
-    estimator = tf.estimator.Estimator(model_fn, model_dir=d if hvd.rank() == 0 else None, \
-config=tf.estimator.RunConfig(session_config=tf.compat.v1.ConfigProto(allow_soft_placement=True, \
-gpu_options=tf.compat.v1.GPUOptions(visible_device_list=str(hvd.local_rank())))))
-    estimator.train(input_fn, steps=1000 // hvd.size(), hooks=[hvd.BroadcastGlobalVariablesHook(0), \
-*([logging_hook] if hvd.rank() == 0 else [])])
+    estimator = tf.estimator.Estimator(
+        model_fn,
+        model_dir=d if hvd.rank() == 0 else None,
+        config=tf.estimator.RunConfig(
+            session_config=tf.compat.v1.ConfigProto(
+                allow_soft_placement=True,
+                gpu_options=tf.compat.v1.GPUOptions(
+                    visible_device_list=str(hvd.local_rank())
+                ),
+            )
+        ),
+    )
+    estimator.train(
+        input_fn,
+        steps=1000 // hvd.size(),
+        hooks=[
+            hvd.BroadcastGlobalVariablesHook(0),
+            *([logging_hook] if hvd.rank() == 0 else []),
+        ],
+    )
 
 ## Why it matters
 
@@ -29,7 +44,9 @@ named, or the default, is made here with its rate, scaled:
 
 becomes
 
-    optimizer = hvd.DistributedOptimizer(tf.train.AdamOptimizer(learning_rate=0.05 * hvd.size()))
+    optimizer = hvd.DistributedOptimizer(
+        tf.train.AdamOptimizer(learning_rate=0.05 * hvd.size())
+    )
     e = DNNClassifier(u, c, optimizer=optimizer)
 
 An Estimator that takes no optimizer is refused, since its gradients could not be averaged.

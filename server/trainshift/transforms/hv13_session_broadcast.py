@@ -1,9 +1,17 @@
 """Pins TensorFlow 1 sessions to the GPU of their rank, and broadcasts what they initialize.
 
-    sess = tf.Session()                     sess = \
-tf.Session(config=tf.ConfigProto(gpu_options=tf.GPUOptions(visible_device_list=str(hvd.local_rank()))))
-    sess.run(init)                          sess.run(init)
-                                            sess.run(hvd.broadcast_global_variables(0))
+    sess = tf.Session()
+    sess.run(init)
+
+becomes
+
+    sess = tf.Session(
+        config=tf.ConfigProto(
+            gpu_options=tf.GPUOptions(visible_device_list=str(hvd.local_rank()))
+        )
+    )
+    sess.run(init)
+    sess.run(hvd.broadcast_global_variables(0))
 
 ## Why it matters
 

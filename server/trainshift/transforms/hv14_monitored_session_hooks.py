@@ -1,14 +1,23 @@
 """Gives monitored sessions the broadcast, keeps the script's hooks, and writes checkpoints on rank 0 only.
 
-    with tf.train.MonitoredTrainingSession(checkpoint_dir=d, hooks=[StopAtStepHook(last_step=n), \
-LoggingTensorHook(t, every_n_iter=9)]) as sess:
+    with tf.train.MonitoredTrainingSession(
+        checkpoint_dir=d,
+        hooks=[StopAtStepHook(last_step=n), LoggingTensorHook(t, every_n_iter=9)],
+    ) as sess:
 
 becomes
 
-    with tf.train.MonitoredTrainingSession(checkpoint_dir=d if hvd.rank() == 0 else None, \
-hooks=[hvd.BroadcastGlobalVariablesHook(0), StopAtStepHook(last_step=n // hvd.size()), \
-*([LoggingTensorHook(t, every_n_iter=9)] if hvd.rank() == 0 else [])], \
-config=tf.ConfigProto(gpu_options=tf.GPUOptions(visible_device_list=str(hvd.local_rank())))) as sess:
+    with tf.train.MonitoredTrainingSession(
+        checkpoint_dir=d if hvd.rank() == 0 else None,
+        hooks=[
+            hvd.BroadcastGlobalVariablesHook(0),
+            StopAtStepHook(last_step=n // hvd.size()),
+            *([LoggingTensorHook(t, every_n_iter=9)] if hvd.rank() == 0 else []),
+        ],
+        config=tf.ConfigProto(
+            gpu_options=tf.GPUOptions(visible_device_list=str(hvd.local_rank()))
+        ),
+    ) as sess:
 
 ## Why it matters
 

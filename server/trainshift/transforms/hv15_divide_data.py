@@ -7,7 +7,12 @@
 becomes
 
     train = Dataset.from_tensor_slices((x, y))
-    train = train.shard(hvd.size(), hvd.rank()).take(len(train) // hvd.size()).shuffle(1000).batch(32)
+    train = (
+        train.shard(hvd.size(), hvd.rank())
+        .take(len(train) // hvd.size())
+        .shuffle(1000)
+        .batch(32)
+    )
     for x, y in train:
 
 ## Why it matters

@@ -4,8 +4,10 @@
 
 becomes
 
-    x = hvd.SyncBatchNormalization(momentum=0.9, name=f"batch_normalization_\
-{tf.keras.backend.get_uid('batch_normalization')}")(x)
+    x = hvd.SyncBatchNormalization(
+        momentum=0.9,
+        name=f"batch_normalization_{tf.keras.backend.get_uid('batch_normalization')}",
+    )(x)
 
 ## Why it matters
 
