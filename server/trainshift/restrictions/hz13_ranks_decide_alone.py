@@ -74,7 +74,7 @@ from trainshift.restrictions.facts.places import horovod_name, replaced, text_of
 
 _STEERING = {"EarlyStopping": "val_loss", "ReduceLROnPlateau": "val_loss", "TerminateOnNaN": "loss"}
 _AVERAGING = "MetricAverageCallback"
-_BY_CLOCK = "A rank stops by its own clock, and the others wait for it. Broadcast what rank 0 decides."
+_BY_CLOCK = "A rank stops by its own clock, and the others wait for it. Broadcast rank 0's decision."
 _BY_VALUE = "Each rank leaves by a value of its own, and the others wait for it. Average it first."
 _BY_METRICS = f"A rank stops by its own metrics, and the others wait for it. Add {_AVERAGING} before."
 _BY_OWN = "A rank stops by its own metrics, and the others wait for it. Average them first."

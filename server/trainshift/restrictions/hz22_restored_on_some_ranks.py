@@ -61,7 +61,7 @@ def _broadcast_behind(program: Program, report: Report, restore: Restore) -> Cha
         return None
     block, index = script.siblings(outer)
     above = [each.statement for each in program.fact(Restores).broadcasts if each.statement in block[:index]]
-    title = "Broadcast what is loaded"
+    title = "Broadcast the loaded values"
     if above:
         ordered = [each for each in block[:index] if each in above]
         plain = all(isinstance(each.node, ast.Expr) for each in ordered)

@@ -234,7 +234,7 @@ def _reflection(facts: ChunkSyntax) -> _Reflection:
                 counts[name] -= 1
                 methods = True
             case ast.Attribute(base, name, ast.Load()) if name in counts:
-                # A method of that name is none of Python's functions.
+                # A method of that name is not one of Python's functions.
                 counts[name] -= dotted(base) not in ("builtins", "importlib")
     return _Reflection(any(count > 0 for count in counts.values()), methods, frozenset(read))
 

@@ -9,7 +9,7 @@ ELEMENTWISE = frozenset(
 BATCHING = frozenset({"batch", "padded_batch", "ragged_batch", "sparse_batch", "dense_to_ragged_batch"})
 SHUFFLING = frozenset({"shuffle", "shuffle_and_repeat"})
 JOINING = frozenset({"zip", "concatenate"})
-# A share of the input gives the share of the output.
+# For a share of the input, these return the same share of the output.
 PASSABLE = ELEMENTWISE | BATCHING | JOINING | {"shuffle", "cache", "repeat", "iter", ""}
 # The number of results depends on the elements themselves.
 UNCOUNTED = frozenset(

@@ -36,7 +36,7 @@ def check(program: Program, judge: Judge) -> Findings:
                 yield from judge.say(
                     function,
                     statement,
-                    "A graph cannot return out of a loop by a tensor",
+                    "In a graph, a tensor cannot decide on a `return` in a loop",
                     "Keep the result in a name, and return it after the loop.",
                 )
                 continue
