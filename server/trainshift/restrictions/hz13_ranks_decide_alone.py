@@ -129,7 +129,7 @@ def _of_draws(program: Program, report: Report) -> Iterator[Finding]:
         at = each.cause.at
         if each.cause.kind in (CauseKind.DATA, CauseKind.RANK) or at.node in reported:
             continue
-        if each.sink is Sink.EPOCH:  # HZ22 reports it.
+        if each.sink in (Sink.EPOCH, Sink.STOP):  # HZ22 reports an epoch, and others here report a stop.
             continue
         reported.add(at.node)
         text = one_line(program.script.text(at.node, at.scope))

@@ -69,6 +69,7 @@ from trainshift.rewriting.keras.set_weights import OTHER_BEGINNING, SetWeights
 from trainshift.rewriting.keras.warm_ups import WARM_UP, WarmUps
 from trainshift.rewriting.list_roles import Role
 from trainshift.rewriting.prerequisites import Prerequisites
+from trainshift.rewriting.ranks.agreement import Agreement
 from trainshift.rewriting.ranks.guard_forms import Form, RootCall, RootKind
 from trainshift.rewriting.ranks.root_only import verbosity
 from trainshift.rewriting.target import Target
@@ -104,7 +105,9 @@ def _fit(program: Program, report: Report, callbacks: Callbacks) -> Change | Wit
         return report.withheld(span, "the call is inside an f-string; give it a statement of its own", True)
     if program.fact(Executions).runs_in_graphs:
         return report.withheld(span, "Horovod's callback needs eager execution, which is disabled", True)
-    stopping = [each.name for each in callbacks.members if each.stops_in_epoch]
+    stops = [each.binding.statement for each in program.script.attribute_bindings("stop_training")]
+    alone = not all(map(program.fact(Agreement).decides, stops))
+    stopping = [each.name for each in callbacks.members if each.stops_in_epoch and alone]
     if stopping:
         reason = (
             f"{stopping[0]} may stop one rank in the middle of an epoch, and the others would wait for it"

@@ -19,7 +19,8 @@ a loop sets. They must not depend on draws without a seed, on the clock or the m
 batches.
 
 - Rank 0 sends the others what it has drawn.
-- Rank 0 decides for all ranks when a loop ends, and whether a test of a loss changes the rate.
+- Rank 0 decides for all ranks when a loop ends or a callback stops `fit`, and whether a test of a loss
+  changes the rate or the weights. It sends the others a rate or weights that it computed from losses.
 - A step that one rank skips, for example because its loss is NaN, is skipped on all ranks.
 - Dropout, augmentation and noise on inputs stay each rank's own.
 

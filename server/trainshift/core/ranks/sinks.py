@@ -57,6 +57,8 @@ _JUDGING = (
 )
 # Methods of variables that set or change them, each with its argument.
 _ASSIGNING = {"assign": "value", "assign_add": "delta", "assign_sub": "delta"}
+# The attribute by which a callback ends a `fit`.
+_STOPPING = "stop_training"
 _LOADING = ("load_weights", "restore")
 _COPYING = ("Variable", "enumerate", "identity", "list", "reversed", "zip")
 _PRESENCE = frozenset({"exists", "isfile"})
@@ -72,6 +74,7 @@ class Sink(Enum):
     MODEL = "ranks would train different models"
     OPTIMIZER = "ranks would step by different optimizers"
     TURNS = "ranks would take different numbers of steps"
+    STOP = "ranks would stop at different steps"
     LENGTH = "ranks would have different numbers of batches"
     UPDATE = "ranks would apply different gradients"
     EPOCH = "ranks would begin at different epochs"
@@ -133,7 +136,7 @@ class Sinks:
             if sink is Sink.SHAPE:
                 # A graph is built before it is fed.
                 reached = [each for each in reached if not self._program.fact(Uniformity).is_fed(each)]
-            if sink not in (Sink.TURNS, Sink.EPOCH):
+            if sink not in (Sink.TURNS, Sink.STOP, Sink.EPOCH):
                 # Weights are broadcast, wherever they were read; the steps of other ranks remain unknown.
                 reached = [each for each in reached if each.site is None or each.site.name not in _PRESENCE]
             is_meant = self._program.fact(Uniformity).is_meant
@@ -273,6 +276,9 @@ class Sinks:
                 yield _Arrival(Sink.VARIABLES, at)
                 yield from self._deciding(Sink.VARIABLES, at)
         yield from self._of_weights()
+        for stop in self._script.attribute_bindings(_STOPPING):
+            tests = tests_around(stop.binding.statement, None)
+            yield from (_Arrival(Sink.STOP, each, is_test=True) for each in tests)
 
     def _of_weights(self) -> Iterator[_Arrival]:
         """Yield the gradients that steps apply, and the values that weights are set to during training."""

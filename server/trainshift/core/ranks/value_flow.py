@@ -48,6 +48,8 @@ class ValueFlow:
         self._script = program.script
         self._names = program.names
         self._known: dict[tuple[ast.expr, Scope], tuple[Occurrence, ...]] = {}
+        self._hooked: dict[str, tuple[Occurrence, ...]] = {}
+        self._hooks: set[Scope] = set()
 
     def parts(self, at: Occurrence) -> tuple[Occurrence, ...]:
         """The sources of an expression's value, one step back, and the tests that choose among them."""
@@ -133,10 +135,62 @@ class ValueFlow:
         """
         step = self._names.steps_back(at)
         sources = step.sources if step is not None else ()
+        if isinstance(at.node, ast.Attribute):
+            sources = (*sources, *self._set_from_afar(at.node.attr))
+        elif isinstance(at.node, ast.Name) and not sources:
+            yield from self._handed_to(at)
         yield from sources
         if len(sources) > 1:
             yield from (test for each in sources for test in tests_around(each.statement, at.statement))
         return bool(sources)
+
+    def _set_from_afar(self, attribute: str) -> tuple[Occurrence, ...]:
+        """The values that a function which is handed on may give to an attribute of any object.
+
+        Its callers are not known: ``for hook in self.hooks: hook(*args)``.
+        """
+        if attribute not in self._hooked:
+            found = []
+            for each in self._script.attribute_bindings(attribute):
+                at = Occurrence(each.base, each.binding.scope, each.binding.statement)
+                function = at.scope.function()
+                if (
+                    each.binding.value is not None
+                    and isinstance(each.base, ast.Name)
+                    and function is not None
+                    and function.owner() is None
+                    and all(one.kind == "parameter" for one in function.bindings.get(each.base.id, ()))
+                    and each.base.id in function.bindings
+                    and self._names.callers(function) == ([], True)
+                ):
+                    self._hooks.add(function)
+                    found.append(at.part(each.binding.value))
+            self._hooked[attribute] = tuple(found)
+        return self._hooked[attribute]
+
+    def _handed_to(self, at: Occurrence) -> Iterator[Occurrence]:
+        """Yield what the calls of a function that is handed on pass to it, each possibly for a parameter."""
+        function = at.scope.function()
+        if function in self._hooks and last_name(at.node) in function.bindings:
+            for site in self._script.sites_named(*self._held):
+                if function in self._names.called_functions(site):
+                    yield from self._passed(site)
+
+    def _passed(self, site: Site) -> Iterator[Occurrence]:
+        """Yield the arguments of a call, and those that it passes on: ``*args``."""
+        around = site.scope.function()
+        for given in arguments(site.node):
+            node = given.value if isinstance(given, ast.Starred) else given
+            yield of_call(site).part(node)
+            if isinstance(given, ast.Starred) and around is not None:
+                for caller in self._names.callers(around)[0]:
+                    yield from map(of_call(caller).part, arguments(caller.node))
+
+    @cached_property
+    def _held(self) -> list[str]:
+        """The names of loops over what may be functions: ``for hook in self.hooks``."""
+        loops = (each.node for each in self._script.statements if isinstance(each.node, ast.For))
+        return sorted({each.target.id for each in loops if isinstance(each.target, ast.Name)})
 
     def _of_call(self, node: ast.Call, at: Occurrence) -> Iterator[Occurrence]:
         if self.is_collected(at):

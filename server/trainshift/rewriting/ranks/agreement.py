@@ -131,6 +131,11 @@ class Agreement:
                 found.setdefault(each.node, each)
         return list(found.values())
 
+    def decides(self, statement: Statement | None) -> bool:
+        """Return whether rank 0 decides whether a statement runs."""
+        tests = {each.node for each in tests_around(statement, None)}
+        return any(each.form is Form.TEST and each.node in tests for each in self.mends)
+
     @property
     def is_needed(self) -> bool:
         """Return whether rank 0 sends anything."""
@@ -147,7 +152,8 @@ class Agreement:
 
     def _mended(self, divergence: Divergence) -> Mend | None:
         site = divergence.cause.site
-        if divergence.cause.kind is CauseKind.DATA:
+        stops_by_clock = divergence.sink is Sink.STOP and divergence.cause.kind is CauseKind.CLOCK
+        if divergence.cause.kind is CauseKind.DATA or stops_by_clock:
             return self._of_data(divergence)
         if site is None and divergence.cause.kind is not CauseKind.RANK:
             return self._of_value(divergence, divergence.cause.at)
