@@ -13,7 +13,7 @@ from trainshift.engine.live import Live
 from trainshift.engine.programs import KeptClaims, Programs
 from trainshift.engine.settings import Settings, Severity
 from trainshift.engine.workspace import ParsedFiles, files_in_memory, linked
-from trainshift.python.names.reachability import Reachability
+from trainshift.python.names.reachability import Reachability, idle_scopes
 from trainshift.python.source.source import Source
 
 NET = """\
@@ -291,7 +291,7 @@ def test_what_methods_run_that_a_text_names_is_part_of_a_program() -> None:
     workspace = linked(code, "/p/main.py", files).workspace
     assert workspace is not None
     scripts = workspace.reachable
-    runs = Reachability(scripts).runs
+    runs = Reachability(scripts[0], idle_scopes(scripts)).runs
     (train,) = (scope for facts in scripts[-1].facts for scope in facts.scopes if scope.name == "train")
     assert runs(train, None)
 

@@ -19,7 +19,9 @@ def edited(program: Program, edits: tuple[Edit, ...]) -> Program:
     origin = program, OffsetMap(edits)
     if workspace is None:
         return Program(Script(next(iter(codes.values()))), choices=program.choices, origin=origin)
-    return Program(joined(workspace.rewritten(codes).reachable), choices=program.choices, origin=origin)
+    after = workspace.rewritten(codes)
+    files = [each for path in codes if (each := after.script(path)) is not None]
+    return Program(joined(files), choices=program.choices, origin=origin)
 
 
 def forget_edited(program: Program) -> None:

@@ -92,10 +92,11 @@ def _by_hand(whole: Program, hazards: Judgement) -> str:
 
 
 def uses_horovod(program: Program) -> bool:
-    """Return whether the program's script, or a linked one, imports Horovod."""
+    """Return whether the program's script, or one that it imports, imports Horovod."""
+    workspace = program.script.workspace
     return any(
         binding.full_name.partition(".")[0] == "horovod"
-        for script in (*program.script.scripts, *program.script.linked)
+        for script in (*program.script.scripts, *(workspace.reachable if workspace is not None else ()))
         for binding in script.imports
     )
 

@@ -15,7 +15,7 @@ from trainshift.python.lazy import cached_property
 from trainshift.python.names.expressions import ExpressionsByKind
 from trainshift.python.names.values import Instance, texts
 from trainshift.python.source.source import Span
-from trainshift.python.syntax.chunk_syntax import Site, argument, last_name
+from trainshift.python.syntax.chunk_syntax import ChunkSyntax, Site, argument, last_name
 
 TENSORFLOW = "tensorflow"
 """The backend of Keras 3 that Horovod works with."""
@@ -104,9 +104,10 @@ class KerasSigns:
     @cached_property
     def of_names(self) -> Sign | None:
         """The first weak sign, which decides only without others: the names of files and of a few methods."""
-        for pattern, keras in ((_OLD_NAMES, KERAS_2), (_NEW_NAMES, KERAS_3)):
-            if found := pattern.search(self._script.source.text):
-                return self._sign(keras, found[0].strip("\"'.("), found.start())
+        for first, keras in ((_first_old_name, KERAS_2), (_first_new_name, KERAS_3)):
+            for chunk in self._script.code.pieces:
+                if (found := chunk.facts.once(first)) is not None:
+                    return self._sign(keras, found[0].strip("\"'.("), chunk.offset + found.start())
         return None
 
     @cached_property
@@ -229,6 +230,14 @@ class KerasSigns:
     def _sign(self, keras: str, shown: str, start: int) -> Sign:
         script, at = self._script.at(start)
         return Sign(keras, shown, script.path, script.source.position(at)[0])
+
+
+def _first_old_name(facts: ChunkSyntax) -> re.Match[str] | None:
+    return _OLD_NAMES.search(facts.text)
+
+
+def _first_new_name(facts: ChunkSyntax) -> re.Match[str] | None:
+    return _NEW_NAMES.search(facts.text)
 
 
 def _parts(node: ast.expr) -> Iterator[ast.expr]:

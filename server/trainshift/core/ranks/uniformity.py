@@ -108,7 +108,8 @@ class Uniformity:
         self._certainty = Certainty(program)
         self._numbered: dict[tuple[str, ...], dict[Place, bool]] = {RANK: {}, SIZE: {}}
         self._trains = program.fact(WhatTrains)
-        self._known: dict[tuple[ast.expr, Scope], Cause | None] = {}
+        self._known: dict[Place, Cause | None] = {}
+        self._own_causes: dict[Place, Cause | None] = {}
         self._slices: dict[Key, tuple[Reached, ...]] = {}
         # Calls that hide every cause; and the number of open questions on whose answers this may depend.
         self._clean: set[Key] = set()
@@ -262,6 +263,24 @@ class Uniformity:
         return self._known[key]
 
     def _find_cause(self, at: Occurrence) -> Cause | None:
+        found = self._own_cause(at)
+        if (
+            found is None
+            and isinstance(at.node, ast.Call)
+            and self._judges(site := self._script.site_of(at.node))
+        ):
+            self._known[at.node, at.scope] = None  # A model may get its own earlier result as an argument.
+            return cause_of(CauseKind.DATA, site) if self._is_of_own_rows(site) else None
+        return found
+
+    def _own_cause(self, at: Occurrence) -> Cause | None:
+        """Return the reason why an expression differs, other than that a model gets a rank's own rows."""
+        key = at.node, at.scope
+        if key not in self._own_causes:
+            self._own_causes[key] = self._find_own_cause(at)
+        return self._own_causes[key]
+
+    def _find_own_cause(self, at: Occurrence) -> Cause | None:
         if at.node in self.losses:
             return cause_of(CauseKind.DATA, self.losses[at.node])
         if isinstance(at.node, ast.Name) and at.node.id == self._batch_logs.get(at.scope.function(), ""):
@@ -276,9 +295,6 @@ class Uniformity:
             return None
         site = self._script.site_of(at.node)
         kind = CauseKind.DATA if at.node in self._inputs else self.kind(site)
-        if kind is None and self._judges(site):
-            self._known[at.node, at.scope] = None  # A model may get its own earlier result as an argument.
-            kind = CauseKind.DATA if self._is_of_own_rows(site) else None
         return cause_of(kind, site) if kind is not None else None
 
     def _kind_of_read(self, at: Occurrence, node: ast.Attribute) -> CauseKind | None:
@@ -468,7 +484,7 @@ class Uniformity:
         """Return whether the program has any divergent value besides its data and rank numbers, even a
         harmless one.
         """
-        causes = (self.cause(of_call(each)) for each in self._script.sites)
+        causes = (self._own_cause(of_call(each)) for each in self._script.sites)
         asked = (each for each in causes if each is not None and not self.is_meant(each))
         expressions = self._program.fact(ExpressionsByKind)
         return (

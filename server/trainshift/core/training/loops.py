@@ -20,7 +20,7 @@ from trainshift.libraries import api
 from trainshift.python.flow.traversal import reachable
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import Occurrence
-from trainshift.python.names.reachability import Reachability
+from trainshift.python.names.reachability import Reachability, idle_scopes
 from trainshift.python.names.script import Script
 from trainshift.python.names.values import Function, Member, Unknown
 from trainshift.python.source.source import Span
@@ -184,7 +184,8 @@ class Loops:
     def _reach(self) -> Reachability:
         """The code that runs, judged by names alone: a method of a class that is never named does not run."""
         workspace = self._script.workspace
-        return Reachability(workspace.reachable if workspace is not None else [self._script], seen=True)
+        scripts = workspace.reachable if workspace is not None else [self._script]
+        return Reachability(scripts[0], idle_scopes(scripts, seen=True))
 
     def _reached(self, starts: Iterable[Scope | None]) -> Iterator[_Code]:
         """Yield the code that may run: functions, and (None) the modules that are imported on the way.

@@ -13,7 +13,8 @@ from trainshift.python.names.lookup import Lookup
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.values import NOTHING, Class, Function, Values
 from trainshift.python.syntax.call_binding import bind_call
-from trainshift.python.syntax.chunk_syntax import Scope, Site, alternatives, last_name
+from trainshift.python.syntax.chunk_syntax import ChunkSyntax, Scope, Site, alternatives, last_name
+from trainshift.python.syntax.code import bound_elements, bound_values
 
 
 class Callers:
@@ -213,15 +214,18 @@ class Callers:
         """
         if self._aliases is None:
             self._aliases = {}
-            bound = [
-                (f"{scope.name}()", value) for scope in self._script.scopes for value, _ in scope.returns
-            ]
-            found = [(name, _spelled(value)) for name, value in (*bound, *self._script.code.bound_values)]
-            found += [(name, _holding(value)) for name, value in self._script.code.bound_elements]
-            for name, origins in found:
-                for origin in origins - {"", name}:
+            for facts in self._script.facts:
+                for origin, name in facts.once(_aliases):
                     self._aliases.setdefault(origin, set()).add(name)
         return self._aliases
+
+
+def _aliases(facts: ChunkSyntax) -> list[tuple[str, str]]:
+    """The pairs of a name and another one to which its values may be bound in a chunk."""
+    results = [(f"{scope.name}()", value) for scope in facts.scopes for value, _ in scope.returns]
+    found = [(name, _spelled(value)) for name, value in (*results, *facts.once(bound_values))]
+    found += [(name, _holding(value)) for name, value in facts.once(bound_elements)]
+    return [(origin, name) for name, origins in found for origin in sorted(origins - {"", name})]
 
 
 def _possible(node: ast.expr) -> list[ast.expr]:

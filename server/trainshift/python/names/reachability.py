@@ -13,10 +13,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from trainshift.libraries import api
+from trainshift.libraries.roles import NOT_IN_WORKSPACES
 from trainshift.python.flow.traversal import reachable
 from trainshift.python.names.linked import LinkedScript
 from trainshift.python.names.values import Module, Value
 from trainshift.python.syntax.chunk_syntax import (
+    Binding,
     ChunkSyntax,
     Scope,
     Statement,
@@ -24,6 +26,7 @@ from trainshift.python.syntax.chunk_syntax import (
     children,
     dotted,
 )
+from trainshift.python.syntax.code import Runs
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _DEFINITIONS = (*_FUNCTIONS, ast.ClassDef)
@@ -35,22 +38,25 @@ _NAMESPACES = frozenset({"globals", "vars"})
 _GIVING_MODULES = frozenset({"modules", "getmodule"})
 
 
-class Reachability:
-    """The code of `scripts` that may run; the first script is the start file and runs as a whole.
+def idle_scopes(scripts: Sequence[LinkedScript], *, seen: bool = False) -> set[Scope]:
+    """Return the functions and classes that do not run in a program; its first script is the start file.
 
     With `seen`, attributes read by strings are ignored, so that only visible reads count.
     """
+    found = set[Scope]()
+    spread = _Spread(scripts, seen)
+    for script in scripts[1:] if not spread.hides_names else ():
+        for facts in script.facts:
+            found.update(facts.scopes if facts not in spread.run else spread.waiting.get(facts, ()))
+    return found
 
-    def __init__(self, scripts: Sequence[LinkedScript], seen: bool = False) -> None:
-        self._started = scripts[0].code.offsets
-        self._idle: set[Scope] = set()
-        spread = _Spread(scripts, seen)
-        if spread.hides_names:
-            return
-        for script in scripts[1:]:
-            for facts in script.facts:
-                idle = facts.scopes if facts not in spread.run else spread.waiting.get(facts, ())
-                self._idle.update(idle)
+
+class Reachability:
+    """The code of a program that may run: that of the start file, `started`, and what is not `idle`."""
+
+    def __init__(self, started: LinkedScript, idle: set[Scope]) -> None:
+        self._started = started.code.offsets
+        self._idle = idle
 
     def runs(self, scope: Scope, statement: Statement | None) -> bool:
         """Return whether code in `scope`, at `statement` if given, may run."""
@@ -62,6 +68,23 @@ class Reachability:
                 return False
             current = current.parent
         return statement is None or not behind_main_guard(statement)
+
+
+def only_imports(script: LinkedScript, runs: Runs) -> bool:
+    """Return whether nothing of an imported file runs but its imports, according to `runs`."""
+    return all(facts.once(_only_defines) for facts in script.facts) and not any(
+        runs(scope, None) for facts in script.facts for scope in facts.scopes if scope.parent is facts.module
+    )
+
+
+def _only_defines(facts: ChunkSyntax) -> bool:
+    """Return whether a chunk has only imports, texts and definitions."""
+    return all(
+        isinstance(each.node, (ast.Import, ast.ImportFrom, *_DEFINITIONS))
+        or (isinstance(each.node, ast.Expr) and isinstance(each.node.value, ast.Constant))
+        or _is_main_guard(each)
+        for each in facts.top
+    )
 
 
 class _Spread:
@@ -83,7 +106,8 @@ class _Spread:
         self._defining: dict[str, list[ChunkSyntax | Scope]] = {}
         self._renamed: dict[str, list[str]] = {}
         self._read: set[str] = set()
-        self._roots: dict[LinkedScript, dict[str, set[Value]]] = {}
+        self._bindings: dict[LinkedScript, dict[str, list[Binding]]] = {}
+        self._values: dict[tuple[LinkedScript, str], set[Value]] = {}
         self.run: set[ChunkSyntax | Scope] = set()
         self.waiting: dict[ChunkSyntax, set[Scope]] = {}
         self.hides_names = False
@@ -100,25 +124,31 @@ class _Spread:
         if not _GIVING_MODULES.isdisjoint(facts.loads):
             return True
         home = self._homes[facts]
-        roots = self._imported(home)
+        stars = {Module(path) for path in home.star_paths}
         for root, *parts in facts.once(_whole_reads):
-            values = roots.get(root) or {Module(path) for path in home.star_paths}
-            for part in parts if root in roots else (root, *parts):
-                of_modules = (each for each in values if isinstance(each, Module))
+            imported = self._imported(home, root)
+            values: Iterable[Value] = stars if imported is None else imported
+            parts = [root, *parts] if imported is None else parts
+            for part in parts:
+                of_modules = [each for each in values if isinstance(each, Module)]
                 values = {value for each in of_modules for value in home.names.attribute_of(each, part)}
             if any(isinstance(each, Module) for each in values):
                 return True
         return False
 
-    def _imported(self, home: LinkedScript) -> dict[str, set[Value]]:
-        """The values of the names that a file imports, by name."""
-        if home not in self._roots:
-            roots = self._roots[home] = {}
-            for binding in home.imports:
-                if isinstance(binding.target, ast.alias):
-                    name = binding.target.asname or binding.target.name.partition(".")[0]
-                    roots.setdefault(name, set()).update(home.names.bound(binding))
-        return self._roots[home]
+    def _imported(self, home: LinkedScript, name: str) -> set[Value] | None:
+        """The values of a name that a file imports, as far as they are the program's own; None for any other
+        name.
+        """
+        if home not in self._bindings:
+            self._bindings[home] = _imports_by_name(home)
+        bindings = self._bindings[home].get(name)
+        if bindings is None:
+            return None
+        if (home, name) not in self._values:
+            own = (each for each in bindings if each.full_name.partition(".")[0] not in NOT_IN_WORKSPACES)
+            self._values[home, name] = set[Value]().union(*map(home.names.bound, own))
+        return self._values[home, name]
 
     def _next(self, running: ChunkSyntax | Scope) -> Iterator[ChunkSyntax | Scope]:
         if isinstance(running, Scope):
@@ -132,10 +162,9 @@ class _Spread:
         home = self._homes[running]
         if home.workspace is None or not self._not_imported:
             return
-        for binding in running.imports:
-            for path in home.workspace.run_by_import(home, binding):
-                if path in self._not_imported:
-                    yield from self._import(self._not_imported.pop(path))
+        for path in home.workspace.imported_in(home, running):
+            if path in self._not_imported:
+                yield from self._import(self._not_imported.pop(path))
 
     def _import(self, script: LinkedScript) -> Iterator[ChunkSyntax | Scope]:
         """Yield the chunks that run on import of a file, or that define names that were read already."""
@@ -144,7 +173,7 @@ class _Spread:
             if new in self._read:
                 yield from self._reading([old])
         for facts in script.facts if script is not self._start else ():
-            names = _defined(facts)
+            names = facts.once(_defined)
             if names is None or not self._read.isdisjoint(names):
                 yield facts
             for name in names or ():
@@ -170,6 +199,15 @@ class _Spread:
             self._defining.setdefault(scope.name, []).append(scope)
             left.subtract(_loads_in(scope))
         return [name for name, count in left.items() if count > 0]
+
+
+def _imports_by_name(script: LinkedScript) -> dict[str, list[Binding]]:
+    found: dict[str, list[Binding]] = {}
+    for binding in script.imports:
+        if isinstance(binding.target, ast.alias):
+            name = binding.target.asname or binding.target.name.partition(".")[0]
+            found.setdefault(name, []).append(binding)
+    return found
 
 
 def _methods_nothing_else_calls(script: LinkedScript, facts: ChunkSyntax) -> Iterator[Scope]:

@@ -223,7 +223,7 @@ class Script:
         workspace = self.workspace
         if workspace is None or (workspace.root is self and not workspace.root_is_imported):
             return [self]
-        return workspace.reachable
+        return workspace.running
 
     # The files that it consists of; a joined script overrides this.
 
@@ -251,8 +251,8 @@ class Script:
 
     @property
     def linked(self) -> list[Script]:
-        """Itself, and every script of the program for which it is read."""
-        return [self] if self.workspace is None else self.workspace.reachable
+        """Itself, and every script of the program for which it is read, if any of its code runs."""
+        return [self] if self.workspace is None else self.workspace.running
 
     def run_by_import(self, binding: Binding) -> Iterator[Script]:
         """The scripts of the workspace whose own code an import runs."""

@@ -17,10 +17,10 @@ from trainshift.libraries.roles import NOT_IN_WORKSPACES
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.linked import LinkedScript
 from trainshift.python.names.memo import Memo
-from trainshift.python.names.reachability import Reachability
+from trainshift.python.names.reachability import Reachability, idle_scopes, only_imports
 from trainshift.python.names.script import Script, all_run
 from trainshift.python.names.search_path import search_path
-from trainshift.python.syntax.chunk_syntax import Binding, Scope, for_type_checkers
+from trainshift.python.syntax.chunk_syntax import Binding, ChunkSyntax, Scope, for_type_checkers
 from trainshift.python.syntax.code import Code, Runs
 
 T = TypeVar("T")
@@ -78,6 +78,7 @@ class Workspace:
     """The files around one script, the `root`, which is read with the names of all of them linked."""
 
     def __init__(self, files: Files, path: str, code: Code, most: int = MOST_FILES) -> None:
+        self._is_rewritten = isinstance(files, _Rewritten)
         self.memo = Memo(_MOST_ANSWERS + len(code.source.text))
         self._most = most
         self.left_out: dict[str, None] = {}
@@ -107,26 +108,54 @@ class Workspace:
     @cached_property
     def reachable(self) -> list[Script]:
         """The root, and every script that it imports, directly or indirectly, nearest first."""
-        found = [self.root]
+        found, seen = [self.root], {self.root.path}
         for script in found:
             for path in self.imported_by(script):
-                other = self.script(path)
-                if other is not None and other not in found:
-                    found.append(other)
+                if path not in seen:
+                    seen.add(path)
+                    other = self.script(path)
+                    found += [other] if other is not None else []
         return found
+
+    @cached_property
+    def running(self) -> list[Script]:
+        """The `reachable` scripts except those of which nothing runs but imports: no call, no value."""
+        runs = self.runs
+        if runs is all_run:
+            return self.reachable
+        return [each for each in self.reachable if each is self.root or not only_imports(each, runs)]
 
     @cached_property
     def runs(self) -> Runs:
         """The test of whether code in a scope, at a statement if given, may run where the root is started."""
-        if len(self.reachable) == 1:
+        others = self.reachable[1:]
+        if not others:
             return all_run
+        question = ("idle", self.root.path, self.root.source.text, self._most)
+        known = self._idle() if self._is_rewritten else self._shared(question, self._idle)
+        idle = {
+            scope for each in others for number, scope in _scopes(each) if number in known.get(each.path, ())
+        }
+        return Reachability(self.root, idle).runs
+
+    def _idle(self) -> dict[str, set[int]]:
+        """The numbers of the scopes in each file that do not run."""
         # Names are resolved apart for it: here, questions may be open that need this answer.
         apart = self.rewritten({each.path: each.code for each in self.reachable})
         vars(apart)["runs"] = all_run
         try:
-            return Reachability(apart.reachable).runs
+            idle = idle_scopes(apart.reachable)
+            found = {
+                each.path: {number for number, scope in _scopes(each) if scope in idle}
+                for each in apart.reachable
+            }
         finally:
             apart.forget()
+        return {path: numbers for path, numbers in found.items() if numbers}
+
+    def _shared(self, question: tuple[Hashable, ...], find: Callable[[], T]) -> T:
+        """The result of `find`, which other workspaces share that look for modules in the same places."""
+        return self._files.once((*question, self._first_places), find) if self._root_is_on_disk else find()
 
     def forget(self) -> None:
         """Free at once all that is known of names; the workspace must not be used afterwards."""
@@ -139,21 +168,33 @@ class Workspace:
         others = (script for script in self.reachable if script is not self.root)
         return any(self.root.path in self.imported_by(script) for script in others)
 
-    def imported_by(self, script: Script) -> Iterator[str]:
+    def imported_by(self, script: LinkedScript) -> Iterator[str]:
         """The files that a script imports from, including a name that is a module of a package."""
-        for binding in script.imports:
-            yield from self.run_by_import(script, binding)
+        directory = posixpath.dirname(script.path)
+        names = tuple(name for facts in script.facts for name in facts.once(_imported_names))
+
+        def find() -> tuple[str, ...]:
+            return tuple(
+                dict.fromkeys(path for name in names for path in self._python_files(directory, name))
+            )
+
+        return iter(self._shared(("imported", directory, names), find) if names else ())
+
+    def imported_in(self, script: LinkedScript, facts: ChunkSyntax) -> Iterator[str]:
+        """Yield the files that the imports in one chunk of a script run, as by `run_by_import`."""
+        names = facts.once(_imported_names)
+        directory = posixpath.dirname(script.path) if names else ""
+        for name in names:
+            yield from self._python_files(directory, name)
 
     def run_by_import(self, script: LinkedScript, binding: Binding) -> Iterator[str]:
         """Yield the files that one import runs: packages first, then the module; none for type checkers."""
-        if binding.statement is None or for_type_checkers(binding.statement):
-            return
-        # `import a.b` binds `a`, and runs the file of `a.b` too.
-        full = getattr(binding.target, "name", "")
-        name = full if full.startswith(f"{binding.full_name}.") else binding.full_name
-        for path in self._trail(script, name)[0]:
-            if path.endswith(".py"):
-                yield path
+        name = _imported_name(binding)
+        return iter(self._python_files(posixpath.dirname(script.path), name) if name else ())
+
+    def _python_files(self, directory: str, full_name: str) -> tuple[str, ...]:
+        """The files that a dotted name in a file of a directory leads through."""
+        return tuple(path for path in self._trail(directory, full_name)[0] if path.endswith(".py"))
 
     def script(self, path: str) -> Script | None:
         """The script at `path`; None for a directory, a missing file or one that is not Python."""
@@ -186,16 +227,16 @@ class Workspace:
 
         An empty path if the module is not in the workspace.  Leading dots are relative to the script.
         """
-        trail, names = self._trail(script, full_name)
+        trail, names = self._trail(posixpath.dirname(script.path), full_name)
         return (trail[-1], names) if trail else ("", ())
 
-    def _trail(self, script: LinkedScript, full_name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The packages and the module that a dotted name leads through, and the remaining names."""
-        key = (posixpath.dirname(script.path), full_name)
+    def _trail(self, directory: str, full_name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The packages and the module that a dotted name in a file of a directory leads through, and the
+        remaining names.
+        """
+        key = (directory, full_name)
         if key not in self._modules:
-            find = partial(self._find, *key)
-            question = ("module", self._first_places, *key)
-            self._modules[key] = self._files.once(question, find) if self._root_is_on_disk else find()
+            self._modules[key] = self._shared(("module", *key), partial(self._find, *key))
         return self._modules[key]
 
     @cached_property
@@ -270,3 +311,21 @@ class Workspace:
             if above == directory or self._files.is_root(directory):
                 return
             directory = above
+
+
+def _scopes(script: Script) -> Iterator[tuple[int, Scope]]:
+    return enumerate(scope for facts in script.facts for scope in facts.scopes)
+
+
+def _imported_names(facts: ChunkSyntax) -> list[str]:
+    """The dotted names that the imports of a chunk run."""
+    return list(dict.fromkeys(filter(None, map(_imported_name, facts.imports))))
+
+
+def _imported_name(binding: Binding) -> str:
+    """The dotted name that an import runs; "" for type checkers."""
+    if binding.statement is None or for_type_checkers(binding.statement):
+        return ""
+    # `import a.b` binds `a`, and runs the file of `a.b` too.
+    full = getattr(binding.target, "name", "")
+    return full if full.startswith(f"{binding.full_name}.") else binding.full_name
