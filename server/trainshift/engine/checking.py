@@ -314,7 +314,8 @@ def _check(
     program = program_of(text, path, files)
     if isinstance(program, ParseFailure):
         return unread(program, path, settings)
-    read = program.script.facts
+    is_shared = files is not None and files.parsed(path, text) is program.script.code
+    read = [] if is_shared else program.script.facts
     try:
         judgement = judge(program, settings, demanded=demanded, files=files)
         forecast = _forecast(program, judgement, settings, files, demanded)
@@ -423,7 +424,7 @@ def _forecast(
     asks = bool(matter(judgement.found, settings))
     script = program.script
     # A test of other files starts no program; `convert` leaves those in a directory alone, too.
-    if not settings.asks_conversion or (is_test(script.path) and len(script.linked) > 1):
+    if not settings.asks_conversion or (is_test(script.path) and _imports_others(script)):
         return None
     if not asks and not (settings.is_on(NOT_CONVERTED.code) and may_train(program)):
         return None
@@ -435,6 +436,10 @@ def _forecast(
     runtime = demanded()
     program.choices = settled(settings.choices, runtime)
     return forecast_around(program, files, runtime)
+
+
+def _imports_others(script: Script) -> bool:
+    return script.workspace is not None and len(script.workspace.reachable) > 1
 
 
 def unread(failure: ParseFailure, path: str, settings: Settings) -> CheckReport:

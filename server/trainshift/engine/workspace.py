@@ -211,8 +211,12 @@ class ParsedFiles:
 
     def holds(self, path: str, text: str) -> bool:
         """Return whether a file that was read reads so."""
+        return self.parsed(path, text) is not None
+
+    def parsed(self, path: str, text: str) -> Code | None:
+        """The parsed file, if it was read and reads so."""
         known = self._parsed.get(path)
-        return known is not None and known.source.text == text
+        return known if known is not None and known.source.text == text else None
 
     def survey(self, path: str, pause: Callable[[], None]) -> None:
         """Read the imports of all files in the project of `path`; `pause` may raise to abort."""
@@ -432,6 +436,9 @@ def read_linked(
     text: str, path: str, files: ParsedFiles | None, most: int = MOST_FILES
 ) -> Script | ParseFailure:
     """Read the script at the absolute `path`; `text` is its current content without byte order mark."""
+    known = files.parsed(path, text) if files is not None else None
+    if known is not None:
+        return linked(known, path, files, most)
     chunks = parse(text, is_kept=False)
     return (
         chunks if isinstance(chunks, ParseFailure) else linked(Code(Source(text), chunks), path, files, most)

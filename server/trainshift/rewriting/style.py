@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import io
 import re
-import tokenize
+from collections import Counter
 
 from trainshift.core.program import Program
 from trainshift.python.lazy import cached_property
 from trainshift.python.rewrite.line_breaks import LogicalLine, logical_lines
+from trainshift.python.source.comments import quotes_in
+from trainshift.python.syntax.chunk_syntax import ChunkSyntax
 
 _UNUSUAL = re.compile(r",[^\s)\]}]|;$|[ \t]$", re.MULTILINE)
-_QUOTE = re.compile(r"[^\"']*(\"|')(?!\1\1)")
 
 
 class Style:
@@ -19,6 +19,7 @@ class Style:
 
     def __init__(self, program: Program) -> None:
         self._source = program.script.source
+        self._facts = program.script.facts
 
     @cached_property
     def quote(self) -> str:
@@ -26,8 +27,7 @@ class Style:
 
         A change may remove a string, so a single string decides nothing.
         """
-        double = sum(each.startswith('"') for each in self._strings)
-        return '"' if double > len(self._strings) - double else "'"
+        return '"' if sum(facts.once(_excess_of_double_quotes) for facts in self._facts) > 0 else "'"
 
     def quoted(self, text: str) -> str:
         """A string in the style of the file; `text` contains no quotes."""
@@ -38,21 +38,6 @@ class Style:
         """Return whether the file's quotes and spaces are those of black and ruff, as far as examined."""
         return self.quote == '"' and all(map(self._is_laid_out, logical_lines(self._source.text)))
 
-    @cached_property
-    def _strings(self) -> list[str]:
-        """The file's one-line strings, each from its quote on."""
-        found = []
-        try:
-            for token in tokenize.generate_tokens(io.StringIO(self._source.text, newline="").readline):
-                is_string = token.type == tokenize.STRING or token.type == getattr(
-                    tokenize, "FSTRING_START", -1
-                )
-                if is_string and (quoted := _QUOTE.match(token.string)):
-                    found.append(token.string[quoted.start(1) :])
-        except (tokenize.TokenError, SyntaxError):
-            return []
-        return found
-
     def _is_laid_out(self, line: LogicalLine) -> bool:
         """Return whether a line has the spaces that formatters write.
 
@@ -62,3 +47,9 @@ class Style:
         if not set(indent) <= {" "} or len(indent) % 4:
             return False
         return _UNUSUAL.search(code) is None
+
+
+def _excess_of_double_quotes(facts: ChunkSyntax) -> int:
+    """The number of one-line strings in double quotes, less that of those in single quotes."""
+    found = Counter(quotes_in(facts.text))
+    return found['"'] - found["'"]

@@ -1,4 +1,4 @@
-"""The comments of a text, and by line."""
+"""The comments of a text, also by line, and its strings."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ _STRING_OR_COMMENT = re.compile(
 # An f-string may hold strings with its own quotes, and comments.
 _NESTS_STRINGS = sys.version_info >= (3, 12)
 _FORMATTED = re.compile(r"""\b(?:[fFtT][rR]?|[rR][fFtT])["']""")
+_PREFIXES = "rRbBuUfFtT"
 
 
 class Comment(NamedTuple):
@@ -65,3 +66,19 @@ def comments_by_line(text: str) -> Comments:
             start = text.rfind("\n", 0, match.start()) + 1
             found[line] = Comment(line, match.start() - start, match[0])
     return found
+
+
+def quotes_in(text: str) -> Iterator[str]:
+    """Yield the first quote of each string of a valid Python text, as one character or three."""
+    if _NESTS_STRINGS and _FORMATTED.search(text):
+        for token in tokenize.generate_tokens(io.StringIO(_NEWLINE.sub("\n", text)).readline):
+            if token.type in (tokenize.STRING, getattr(tokenize, "FSTRING_START", -1)):
+                yield _opening(token.string.lstrip(_PREFIXES))
+        return
+    for match in _STRING_OR_COMMENT.finditer(text):
+        if not match[0].startswith("#"):
+            yield _opening(match[0])
+
+
+def _opening(string: str) -> str:
+    return string[:3] if string[:3] in ('"""', "'''") else string[0]
