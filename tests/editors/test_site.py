@@ -23,6 +23,7 @@ pytestmark = pytest.mark.editors
 
 LOOK = Path(__file__).parent / "site.mjs"
 EXTENSION = Path(__file__).parent.parent.parent / "vscode-extension" / "package.json"
+README = EXTENSION.parent.parent / "README.md"
 
 
 class Quiet(SimpleHTTPRequestHandler):
@@ -56,7 +57,7 @@ def test_a_reader_finds_what_is_looked_for(address: str) -> None:
     assert looked.returncode == 0, looked.stderr
     seen = json.loads(looked.stdout)
     assert seen["title"].startswith("Trainshift")
-    assert seen["pictures"]
+    assert len(seen["pictures"]) == len(re.findall(r"^!\[", README.read_text(encoding="utf-8"), re.M))
     assert all(width > 100 for width in seen["pictures"])
     assert seen["found"].endswith("/rules/HV02.html")
     assert "Why it matters" in seen["headings"]

@@ -54,6 +54,8 @@ _FAMILIES = ("TF", "TL", "HZ", "PD", "TS", "HV", "AD")
 # Continuation lines of a numbered list: GitHub has them indented by 3, Python-Markdown by 4.
 _NUMBERED = re.compile(r"^\d\. .*\n(?:(?: {3}.*)?\n)*", re.M)
 _LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s#]+)(#[^)\s]*)?\)")
+# The folders of pictures, which are in the same place below the site's own.
+_PICTURE = re.compile("^(?:vscode-extension|server/docs)/")
 _CODE = re.compile(r"^(?P<fence>`{3,}).*?^(?P=fence)$|`[^`\n]+`|^ {4}[^\n]*$", re.M | re.S)
 _BLOCK = re.compile(r"^(?: {4}[^\n]*\n(?:\n(?= {4}))*)+", re.M)
 # The first line of code that has code after a change beside it, in a column of its own.
@@ -134,6 +136,8 @@ def _gather(docs: Path, repository: str) -> list[dict[str, Any]]:
         (docs / name).write_text(_moved(text, path, name, on_the_site, repository), encoding="utf-8")
     (docs / "messages.md").write_text(messages_page(), encoding="utf-8")
     shutil.copytree(ROOT / "vscode-extension" / "media", docs / "media")
+    for picture in DOCS.glob("*.png"):
+        shutil.copy(picture, docs)
     menu: list[dict[str, Any]] = []
     for reader, group in _MENU.items():
         entries: list[dict[str, Any]] = [{_heading(docs / name): name} for name in group]
@@ -155,7 +159,7 @@ def _moved(text: str, path: str, name: str, on_the_site: dict[str, str], reposit
         if ":" in target:
             return match[0]
         whole = posixpath.normpath(posixpath.join(home, target))
-        place = on_the_site.get(whole) or whole.partition("vscode-extension/")[2] * bool(mark)
+        place = _PICTURE.sub("", whole) if mark else on_the_site.get(whole)
         if place:
             return f"{mark}[{words}]({posixpath.relpath(place, new_home or '.')}{anchor})"
         return f"[{words}]({repository}/blob/HEAD/{whole}{anchor})" if repository else words
