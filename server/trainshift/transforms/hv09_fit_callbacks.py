@@ -26,9 +26,9 @@ them stops first, and the other waits forever.
 The broadcast comes first. If a callback reads metrics, their average over the ranks comes next, so that all
 ranks stop, or lower their rate, at the same time. Callbacks that steer training stay on every rank. Those
 that only write, such as `ModelCheckpoint` and `TensorBoard`, are kept to rank 0 where they are put into the
-list. The order of your callbacks stays. An unknown one runs on every rank. Prints and writes in a callback class
-of your own are guarded inside it. With `warmup-epochs = 5` in the settings, Horovod's callback
-raises the rate over the first five epochs.
+list. The order of your callbacks stays. An unknown one runs on every rank. Prints and writes in a callback
+class of your own are guarded inside it. With `warmup-epochs = 5` in the settings, Horovod's callback raises
+the rate over the first five epochs.
 
 Horovod's callback broadcasts after the first batch. If the script copies weights earlier, in a callback's
 `on_train_begin` or above the `fit`, and uses them later, the model is also broadcast above the copy.
