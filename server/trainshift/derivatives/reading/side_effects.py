@@ -314,39 +314,3 @@ def asked_by(index: ast.expr) -> set[str]:
         elif isinstance(each, ast.Attribute):
             found -= terms.names_read(each.value)
     return found
-
-
-def changed_as_given(reader: Reader, name: str, asked: frozenset[str] = frozenset()) -> bool:
-    """Return whether a function may mutate the argument of a parameter that it also rebinds.
-
-    `asked` are the parameters under examination: a recursive call has the same effect on them.
-    """
-    function, asked = reader.function, asked | {name}
-    for line in function.body:
-        rebound = name in terms.names_bound([line])
-        inside = isinstance(line, ast.If | ast.For | ast.While)
-        if rebound and not inside:
-            return name in terms.names_read(line) and _given_on(reader, line, name, asked)
-        for each in terms.walk(line):
-            if isinstance(each, ast.Subscript) and isinstance(each.ctx, ast.Store) and root_of(each) == name:
-                return True
-            again = isinstance(each, ast.Call) and reader.target(each) is function
-            if isinstance(each, ast.Call) and not again and name in changed_by_call(reader, each):
-                return True
-        if _given_on(reader, line, name, asked):
-            return True
-    return False
-
-
-def _given_on(reader: Reader, line: ast.stmt, name: str, asked: frozenset[str]) -> bool:
-    """Return whether a line passes a variable to the function itself, for a parameter that it mutates."""
-    function = reader.function
-    bound_anew = terms.names_bound(function.body)
-    for each in terms.walk(line):
-        if not (isinstance(each, ast.Call) and reader.target(each) is function):
-            continue
-        for param, value in bound(function, each):
-            if root_of(value) == name and param not in asked and function.kind(param).changes:
-                if param not in bound_anew or changed_as_given(reader, param, asked):
-                    return True
-    return False

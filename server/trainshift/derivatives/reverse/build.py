@@ -8,9 +8,7 @@ from collections.abc import Iterator, Sequence
 from trainshift.derivatives.reading.analysis import Analysis
 from trainshift.derivatives.reading.function import Function
 from trainshift.derivatives.reading.kinds import Kind, meet
-from trainshift.derivatives.reading.reader import Reader
 from trainshift.derivatives.reading.result import refused_at
-from trainshift.derivatives.reading.side_effects import changed_as_given
 from trainshift.derivatives.reverse.left import put_right, reads_of
 from trainshift.derivatives.reverse.shorter import shorter
 from trainshift.derivatives.reverse.undone import check_changes
@@ -151,7 +149,7 @@ class Build(Analysis):
         rebound = {each for each in rebound if function.fills(each) is None}
         for name in sorted(rebound):
             captured = (function, name) in self.captured_bars
-            if captured or (function in self.names and changed_as_given(Reader(function), name)):
+            if captured or (function in self.names and name in self.summary(function).mutated):
                 why = "is captured by a function inside" if captured else "is changed"
                 said = f"{name} is rebound and {why}: use two names"
                 raise refused_at(function.node, said)
