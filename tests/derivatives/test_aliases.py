@@ -22,7 +22,7 @@ from random_rows import Author as RowAuthor
 from trainshift.derivatives import Derived, derive
 from trainshift.derivatives.reading import analysis
 from trainshift.derivatives.reading.result import Mode, Refusal
-from trainshift.derivatives.reverse.ways import Ways
+from trainshift.derivatives.reverse.control_flow import Ways
 from trainshift.python.flow import solver
 from trainshift.python.values import heap
 

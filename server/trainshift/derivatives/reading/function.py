@@ -10,6 +10,7 @@ from typing import Protocol
 from trainshift.derivatives.reading.kinds import Kind
 from trainshift.derivatives.reading.module import Module
 from trainshift.derivatives.tables import table
+from trainshift.python.flow.traversal import reachable
 from trainshift.python.lazy import cached_property
 from trainshift.python.rewrite.renaming import identifiers
 from trainshift.python.rewrite.separate_targets import separate_targets
@@ -369,18 +370,15 @@ class Function:
         self, look: Callable[[Function], tuple[set[str], list[Function]]]
     ) -> frozenset[tuple[Function, str]]:
         """The outer variables that it, or a function to follow, uses: `look` returns both."""
-        found: set[tuple[Function, str]] = set()
-        seen: set[Function] = set()
-        waiting = [self]
-        while waiting:
-            function = waiting.pop()
-            if function in seen:
-                continue
-            seen.add(function)
-            names, following = look(function)
-            waiting += following
-            found |= {(owner, name) for name in names if (owner := function.owner(name)) is not None}
-        return frozenset(each for each in found if each[0] not in seen)
+        used: dict[Function, set[str]] = {}
+
+        def following(function: Function) -> list[Function]:
+            used[function], others = look(function)
+            return others
+
+        inside = {*reachable([self], following)}
+        found = ((function.owner(name), name) for function in inside for name in used[function])
+        return frozenset((owner, name) for owner, name in found if owner is not None and owner not in inside)
 
     @property
     def free(self) -> list[tuple[Function, str]]:

@@ -20,6 +20,7 @@ from trainshift.derivatives.reading.sources import GIVEN, OF, Sources, name_of, 
 from trainshift.python.flow.cfg import Edge, EdgeKind, Point, Role
 from trainshift.python.flow.liveness import Liveness
 from trainshift.python.flow.solver import Analysis, solve
+from trainshift.python.flow.traversal import reachable
 from trainshift.python.rewrite import terms
 from trainshift.python.syntax.chunk_syntax import arguments
 from trainshift.python.values.heap import (
@@ -666,14 +667,8 @@ class Sharing(Analysis[Pairs]):
 
     def with_names(self, names: set[str]) -> set[str]:
         """Names with all names that were ever their aliases, or ever got their values."""
-        found, waiting = set(names), list(names)
-        while waiting:
-            each = waiting.pop()
-            for pair in (*self.ever, *self.flows):
-                if each in pair and not pair <= found:
-                    waiting.extend(pair - found)
-                    found |= pair
-        return found
+        pairs = (*self.ever, *self.flows)
+        return set(reachable(names, lambda name: (each for pair in pairs if name in pair for each in pair)))
 
     def sources(self, node: ast.expr) -> set[str]:
         """The variables whose value, or a part of it, may be in that of an expression."""

@@ -9,10 +9,10 @@ from trainshift.derivatives.reading.analysis import Analysis
 from trainshift.derivatives.reading.function import Function
 from trainshift.derivatives.reading.kinds import Kind, meet
 from trainshift.derivatives.reading.result import refused_at
-from trainshift.derivatives.reverse.left import put_right, reads_of
-from trainshift.derivatives.reverse.shorter import shorter
-from trainshift.derivatives.reverse.undone import check_changes
-from trainshift.derivatives.reverse.ways import Ways
+from trainshift.derivatives.reverse.control_flow import Ways
+from trainshift.derivatives.reverse.peephole import shorter
+from trainshift.derivatives.reverse.reversibility import check_changes
+from trainshift.derivatives.reverse.saved_values import put_right, reads_of
 from trainshift.derivatives.writing.layout import function_of, listed, passed_on, same_arguments
 from trainshift.python.lazy import cached_property
 from trainshift.python.rewrite import terms

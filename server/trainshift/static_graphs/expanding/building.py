@@ -28,8 +28,8 @@ from trainshift.static_graphs.expanding.ir import (
     scalar,
     walk,
 )
-from trainshift.static_graphs.expanding.named import renew, stay, taken_out
 from trainshift.static_graphs.expanding.refusal import CannotExpand
+from trainshift.static_graphs.expanding.walrus import renew, stay, taken_out
 from trainshift.static_graphs.reading.abstract_values import AbstractValue, python, tensor
 from trainshift.static_graphs.reading.function import Truth
 from trainshift.static_graphs.reporting import exits as leaving

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from trainshift.derivatives.reading.kinds import Kind
-from trainshift.derivatives.reverse.ways import Ways
+from trainshift.derivatives.reverse.control_flow import Ways
 from trainshift.python.rewrite import terms
 
 # Nodes that read only the structure of a value, not its contents.

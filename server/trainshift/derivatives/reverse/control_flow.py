@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from trainshift.derivatives.reading.function import Function, root_of
 from trainshift.derivatives.reading.nodes import Node
 from trainshift.derivatives.reading.side_effects import changed_by_call
-from trainshift.derivatives.reverse.changes import Changes
+from trainshift.derivatives.reverse.adjoints import Pull
+from trainshift.derivatives.reverse.mutations import Changes
 from trainshift.derivatives.reverse.passes import Back, Block, Passes, line_of, nothing, simple
-from trainshift.derivatives.reverse.pull import Pull
 from trainshift.python.flow.exits import BREAK, completions
 from trainshift.python.rewrite import terms
 from trainshift.python.rewrite.origins import comes_from

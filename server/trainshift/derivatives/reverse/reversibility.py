@@ -7,7 +7,7 @@ import ast
 from trainshift.derivatives.reading.function import root_of
 from trainshift.derivatives.reading.reader import loses
 from trainshift.derivatives.reading.result import refused_at
-from trainshift.derivatives.reverse.ways import Ways
+from trainshift.derivatives.reverse.control_flow import Ways
 from trainshift.python.rewrite import terms
 
 

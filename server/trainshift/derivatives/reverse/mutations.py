@@ -9,8 +9,8 @@ from trainshift.derivatives.reading.function import bound, root_of
 from trainshift.derivatives.reading.kinds import Kind
 from trainshift.derivatives.reading.nodes import Node
 from trainshift.derivatives.reading.reader import CHANGING
+from trainshift.derivatives.reverse.adjoints import Pull
 from trainshift.derivatives.reverse.passes import Back, Passes, line_of, nothing
-from trainshift.derivatives.reverse.pull import Pull
 from trainshift.python.rewrite import terms
 
 
