@@ -61,6 +61,7 @@ LEFT = {
     "hv19_agree_on_values: a choice from a shuffled list, and layers added by draws": {"HZ13"},
     "hv19_agree_on_values: what a field of a class is made of": {"HZ13"},
     "hv19_agree_on_values: what a launcher and a service tell": {"HZ13"},
+    "hv19_agree_on_values: datasets that are mixed until one is empty": {"HZ13"},
 }
 
 

@@ -57,7 +57,7 @@ def _offer(program: Program, report: Report, seeds: list[SeedPlace]) -> Remark:
     others = f" and {number} more" * bool(number)
     return report.remark(
         program.script.statement_span(first.site.statement),
-        f"this seed{others} repeats dropout and noise on every rank; `seed-by-rank` gives each its own",
+        f"this seed{others} makes every rank draw the same numbers; `seed-by-rank` gives each its own",
     )
 
 

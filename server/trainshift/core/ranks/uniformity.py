@@ -401,7 +401,7 @@ class Uniformity:
         elif name in divergence.TESTING:
             yield from ((each, Of.VALUE) for one in given for each in self._flow.returned(one))
             yield from ((each, of) for each in given)
-        elif name in divergence.DROPPING:
+        elif name in divergence.DROPPING and not _keeps_all(site):
             yield at, Of.VALUE
             yield from ((each, of) for each in given)
         elif name in divergence.DRAWING_AS_MANY and argument(site.node, None, "frac") is None:
@@ -557,6 +557,12 @@ class Uniformity:
     def _sizes(self) -> set[ast.AST]:
         """The calls that read the number of ranks from Horovod."""
         return {site.node for site in self._program.fact(Horovod).calls(*SIZE)}
+
+
+def _keeps_all(site: Site) -> bool:
+    """Return whether a call mixes datasets and goes on until all of them are empty."""
+    ends = argument(site.node, 3, "stop_on_empty_dataset")
+    return site.name == "sample_from_datasets" and (ends is None or not getattr(ends, "value", True))
 
 
 def is_mask(node: ast.AST) -> bool:

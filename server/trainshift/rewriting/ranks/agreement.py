@@ -40,7 +40,13 @@ from trainshift.rewriting.ranks.read_back import ReadBack
 # Functions that draw from their argument: the result is sent.
 _CHOOSING = frozenset({"choice", "choices", "sample", "suggest_categorical"})
 # Functions that shuffle in place and return nothing, or draw whole data.
-_IN_PLACE = divergence.BY_STATE | {"fit", "fit_generator", "rejection_resample", "shuffle"}
+_IN_PLACE = divergence.BY_STATE | {
+    "fit",
+    "fit_generator",
+    "rejection_resample",
+    "sample_from_datasets",
+    "shuffle",
+}
 # Reasons why two ranks name a file differently.  Listed files exist, whichever rank lists them.
 _NAMING = (CauseKind.CLOCK, CauseKind.DRAW, CauseKind.HOST)
 # Calls whose results cannot be sent, such as a connection, or need not be.
