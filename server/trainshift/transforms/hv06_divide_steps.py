@@ -45,10 +45,12 @@ from trainshift.core.ranks.rates import Rates
 from trainshift.core.report import Report
 from trainshift.core.training.horovod import Horovod
 from trainshift.core.training.steps import is_plain
+from trainshift.core.training.what_trains import WhatTrains
 from trainshift.libraries.common import is_common
 from trainshift.python.names.occurrence import Occurrence, of_call
 from trainshift.python.names.values import Instance, Literal, Member, Value
 from trainshift.python.source.edit import Edit
+from trainshift.python.source.source import one_line
 from trainshift.python.syntax.chunk_syntax import Site, Statement, argument
 from trainshift.python.syntax.precedence import Frame, Level, of_each, product
 from trainshift.rewriting.data.counters import Counters, Limit
@@ -75,6 +77,7 @@ _ENTRIES = (
     "`{0}` gets one entry per step, and each rank takes only its share of the steps; use "
     "`len({0})` instead of the number here"
 )
+_RESUMED = "{0} counts the steps of one rank, and {1} those of all; multiply {0} by `hvd.size()`"
 _COUNTED = "the step of {} stays as it is: {}"
 
 
@@ -115,6 +118,27 @@ def propose(program: Program, report: Report) -> Proposals:
         yield from _totals(program, report)
         yield from _means(program, report)
         yield from _entries(program, report)
+        yield from _resumed(program, report)
+
+
+def _resumed(program: Program, report: Report) -> Proposals:
+    """Propose a doubt for each epoch to resume at that a restored number of steps is divided into."""
+    trains = program.fact(WhatTrains).statement_trains
+    for site in program.script.sites_named("range"):
+        loop = site.statement
+        if len(site.node.args) < 2 or not isinstance(loop.node, ast.For) or not trains(loop):
+            continue
+        start = of_call(site).part(site.node.args[0])
+        step = program.names.steps_back(start)
+        for at in (start, *(step.sources if step is not None else ())):
+            node = at.node
+            if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Div | ast.FloorDiv):
+                continue
+            is_count = is_restored_count(program, at.part(node.left))
+            if is_count and not program.fact(Pace).agrees(node.right, at.scope, at.statement):
+                count, steps = (program.script.text(each, at.scope) for each in (node.left, node.right))
+                text = _RESUMED.format(one_line(count), one_line(steps))
+                yield report.remark(program.script.statement_span(at.statement or loop), text, is_doubt=True)
 
 
 def _schedules(program: Program, report: Report) -> Proposals:
