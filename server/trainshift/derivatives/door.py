@@ -97,6 +97,12 @@ def _derived(
     except Impossible as found:
         return Refused(function, mode, _as_written(module, found.refusals))
     comment = f"{MADE}{function} --mode {mode}"
+    helpers = {each: text_of(each, build.arrays, build.tensors) for each in closed(build.helpers)}
+    taken = (*_taken(module, helpers), *shadowed(module, node, functions, helpers.values()))
+    if taken:
+        return Refused(function, mode, tuple(sorted(set(taken))))
+    helpers, names = _named(module, helpers)
+    needs = build.needs | _renamed(module, functions, names)
     texts: dict[str, str] = {}
     options = f" --wrt {','.join(by)}" + (f" --name {name}" if name else "")
     for new in functions:
@@ -107,12 +113,7 @@ def _derived(
             origin = None
         printed = module.restored(Layout(module, origin).function(new))
         texts[module.restored(new.name)] = f"{comment}{options if main else ''}\n{printed}"
-    helpers = {each: text_of(each, build.arrays, build.tensors) for each in closed(build.helpers)}
-    taken = (*_taken(module, helpers), *shadowed(module, node, functions, helpers.values()))
-    if taken:
-        return Refused(function, mode, tuple(sorted(set(taken))))
-    helpers, texts = _named(module, helpers, texts)
-    edits = _edits(module, node, helpers, texts, build.needs)
+    edits = _edits(module, node, helpers, texts, needs)
     added = tuple(module.restored(each.name) for each in functions)
     result = module.text
     for edit in reversed(edits):
@@ -255,10 +256,8 @@ def _taken(module: Module, helpers: Collection[str]) -> tuple[Refusal, ...]:
     return tuple(sorted(found))
 
 
-def _named(
-    module: Module, helpers: dict[str, str], made: dict[str, str]
-) -> tuple[dict[str, str], dict[str, str]]:
-    """The helpers and the new functions, by their names in the file.
+def _named(module: Module, helpers: dict[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+    """The helpers by their names in the file, and these names.
 
     If the file already has a helper for arrays, one for tensors gets the next free number, and vice versa.
     """
@@ -276,12 +275,35 @@ def _named(
             found = f"{name}_{number}"
         kept[found] = text
         names[name] = found
+    for found, text in kept.items():
+        kept[found] = re.sub(r"\b_\w+\b", lambda word: names.get(word[0], word[0]), text)
+    return kept, names
 
-    def renamed(text: str) -> str:
-        return re.sub(r"\b_\w+\b", lambda found: names.get(found[0], found[0]), text)
 
-    texts = {found: renamed(kept[found]) for found in names.values()}
-    return texts, {name: renamed(text) for name, text in made.items()}
+def _renamed(module: Module, functions: Iterable[ast.FunctionDef], names: dict[str, str]) -> set[str]:
+    """Give the helpers and libraries in new functions their names in the file; return the libraries used.
+
+    Expressions are shared with the tables, so they are rebuilt; statements belong to the functions.
+    """
+    found: set[str] = set()
+    new: dict[int, ast.expr] = {}
+    nodes = [each for function in functions for each in terms.walk(function)]
+    for node in nodes:
+        match node:
+            case ast.Name(name) if names.get(name, name) != name:
+                new[id(node)] = terms.name(names[name])
+            case ast.Attribute(ast.Name(library) as base) if library in IMPORTS:
+                found.add(library)
+                alias = module.alias(IMPORTS[library][0]) or library
+                if alias != library:
+                    new[id(base)] = terms.name(alias)
+    for node in nodes if new else ():
+        for field, value in ast.iter_fields(node) if isinstance(node, ast.stmt) else ():
+            if isinstance(value, ast.expr):
+                setattr(node, field, terms.rebuilt(value, new))
+            elif isinstance(value, list) and value and isinstance(value[0], ast.expr):
+                setattr(node, field, [terms.rebuilt(each, new) for each in value])
+    return found
 
 
 def _text(module: Module, name: str) -> str:
@@ -309,10 +331,10 @@ def _edits(
     edits: list[Edit] = []
     named = {key: module.alias(full) for key, (full, _) in IMPORTS.items()}
     for name, text in [*helpers.items(), *made.items()]:
-        needs = needs | {each for each in IMPORTS if re.search(rf"(?<![\w.]){each}\.", text)}
-        for key, alias in named.items():
-            if alias is not None and alias != key:
-                text = re.sub(rf"(?<![\w.]){key}\.(?=\w)", f"{alias}.", text)
+        for key, alias in named.items() if name in helpers else ():
+            if re.search(rf"(?<![\w.]){key}\.", text):
+                needs = needs | {key}
+                text = re.sub(rf"(?<![\w.]){key}\.(?=\w)", f"{alias or key}.", text)
         text = text.replace("\n", source.newline)
         old = module.all_functions.get(name)
         if old is None:
