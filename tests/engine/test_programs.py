@@ -507,3 +507,22 @@ def test_a_module_starts_horovod_if_anything_but_its_program_may_import_it(
     assert "if hvd.rank() == 0:" in changed["/p/report.py"]
     assert ("hvd.init()" in changed["/p/report.py"]) is starts
     assert "hvd.init()" in changed["/p/train.py"]
+
+
+def test_a_module_that_relies_on_the_start_file_says_that_it_only_imports() -> None:
+    steps = "import tensorflow as tf\n\n\ndef train(model, opt, x):\n    with tf.GradientTape() as tape:\n"
+    steps += (
+        "        loss = tf.reduce_sum(model(x))\n    grads = tape.gradient(loss, model.trainable_variables)\n"
+    )
+    steps += "    opt.apply_gradients(zip(grads, model.trainable_variables))\n"
+    start = "import tensorflow as tf\nfrom steps import train\n\n"
+    start += "model = tf.keras.Sequential([tf.keras.layers.Dense(1)])\n"
+    start += (
+        "opt = tf.keras.optimizers.SGD(0.1)\nfor i in range(3):\n    train(model, opt, tf.ones([8, 2]))\n"
+    )
+    files = files_in_memory({"/p/train.py": start, "/p/steps.py": steps})
+    made = convert_program(start, "/p/train.py", files)
+    assert [(each.path, each.text) for each in made.applied if each.rule == "HV01"] == [
+        ("", "Import and start Horovod, one GPU per rank"),
+        ("/p/steps.py", "Import Horovod"),
+    ]

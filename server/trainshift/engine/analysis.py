@@ -39,6 +39,8 @@ log = logging.getLogger(__name__)
 _ENTANGLED = "this edit and the removal of the strategy meet in one expression; remove the strategy first"
 # The rules that set a file up: their changes are made if other changes of the file need them.
 _SETTING_UP = frozenset(rule.code for rule in TRANSFORMS if rule.sets_up)
+_IMPORTED = "Import Horovod"
+"""The title of the set-up of a file that relies on the start of another one."""
 _ESSENTIAL = frozenset(rule.code for rule in TRANSFORMS if rule.essential)
 _SAID_BY = {hazard.code: hazard.said_by for hazard in HAZARDS}
 _OPTIONAL = "Horovod is imported under a condition and may be missing; by hand: {}"
@@ -350,19 +352,24 @@ def _set_up(program: Program, changes: list[Change], holds: Callable[[str], bool
     first = next(iter(by_file))
     needed: dict[Program, tuple[Edit, ...]] = {}
     kept: list[Change] = []
+    started: set[Program] = set()
     for file, own in by_file.items():
         others = [change for change in own if change.rule not in _SETTING_UP]
         named = file is first or file.fact(Prerequisites).is_named_in(_words(others))
         late = named and file is not first and holds(file.script.path) and not runs_early(program, others)
+        if not late:
+            started.add(file)
         setup = _setup_of(program, file, own, starts=not late) if named else ()
         needed[file] = setup if file is first else needed[first] + setup
         kept += own if setup else others
     wanted = {id(change) for change in kept}
-    return [
-        replace(change, requires=(*needed[_file_of(program, change)], *change.requires))
-        for change in changes
-        if id(change) in wanted
-    ]
+    placed = [(change, _file_of(program, change)) for change in changes if id(change) in wanted]
+    return [_with_set_up(change, needed[file], file in started) for change, file in placed]
+
+
+def _with_set_up(change: Change, edits: tuple[Edit, ...], is_start: bool) -> Change:
+    title = change.title if is_start or change.rule not in _SETTING_UP else _IMPORTED
+    return replace(change, title=title, requires=(*edits, *change.requires))
 
 
 def _is_started(program: Program) -> bool:
