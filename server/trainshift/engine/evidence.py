@@ -13,6 +13,8 @@ from typing import NamedTuple
 
 TEXT = "text"
 """The kind of an observation that asks what a file says."""
+OF_NAMES = frozenset({"folder", "has notebooks", "searches all"})
+"""The kinds of observations that no text changes: they ask for the names of files."""
 
 
 class Observation(NamedTuple):
@@ -37,6 +39,19 @@ class Noted:
         self.paths |= other.paths
         self.others |= other.others
         self.once |= other.once
+
+    def depends_on(self, path: str, known: dict[int, bool]) -> bool:
+        """Return whether the text of the file at `path` may have been observed; `known` keeps the answers.
+
+        Which files import which others depends on the texts of all.
+        """
+        if id(self) not in known:
+            known[id(self)] = (
+                path in self.paths
+                or any(each.kind not in OF_NAMES for each in self.others)
+                or any(each.depends_on(path, known) for each in self.once.values())
+            )
+        return known[id(self)]
 
     @property
     def observations(self) -> Iterable[Observation]:

@@ -76,7 +76,7 @@ class ParsedFiles:
         """The number of changes of files so far."""
 
     def stay(self) -> None:
-        """Assume that no file changes, so that results of `once` are final."""
+        """Assume that files change only as `forget` is told, so that results of `once` stay until then."""
         self._answers = {}
 
     @property
@@ -198,6 +198,11 @@ class ParsedFiles:
             self._listed.clear()
             self._surveyed.clear()
         self._forget_words(path)
+        self._observed.clear()
+        if self._answers is not None:
+            decided: dict[int, bool] = {}
+            answers = self._answers.items() if is_edit else ()
+            self._answers = {asked: each for asked, each in answers if not each[1].depends_on(path, decided)}
 
     def _forget_words(self, path: str) -> None:
         """Read the imports of a file again at their next use."""

@@ -31,6 +31,7 @@ class Sources:
         self._ahead: dict[str, SourceFile | FileProblem] = {}
         self._on_read = on_read
         self.parsed: ParsedFiles = files_on_disk(self._text_of)
+        self.parsed.stay()
         self.claims = KeptClaims(self.parsed, choices_of)
 
     def _text_of(self, path: str) -> str | None:

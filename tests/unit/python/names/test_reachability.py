@@ -89,3 +89,54 @@ def test_code_that_never_runs_calls_nothing_and_is_no_heir() -> None:
     assert lib.names.callers(scopes["helper"]) == ([], True)
     assert not lib.names.heirs(scopes["Base"])
     assert [site.name for site in lib.names.callers(scopes["one"])[0]] == ["one"]
+
+
+def test_a_file_of_which_nothing_runs_is_no_part_of_the_program() -> None:
+    texts = {
+        "/p/main.py": "from package import run\n\nrun()\n",
+        "/p/package/__init__.py": "from package.used import run\nfrom package.unused import other\n",
+        "/p/package/used.py": "import package.rate\n\ndef run():\n    print(package.rate.RATE)\n",
+        "/p/package/unused.py": "def other():\n    return 1\n\nif __name__ == '__main__':\n    other()\n",
+        "/p/package/rate.py": "RATE = 0.1\n",
+    }
+    files = files_in_memory(texts)
+    code = files.read("/p/main.py")
+    assert code is not None
+    workspace = linked(code, "/p/main.py", files).workspace
+    assert workspace is not None
+    assert {each.path for each in workspace.reachable} == set(texts)
+    assert {each.path for each in workspace.running} == {
+        "/p/main.py",
+        "/p/package/used.py",
+        "/p/package/rate.py",
+    }
+
+
+def test_an_edit_forgets_the_answers_that_depend_on_the_file_alone() -> None:
+    texts = {"/p/a.py": "A = 1\n", "/p/b.py": "B = 1\n"}
+    files = files_in_memory(texts)
+    files.stay()
+
+    read = []
+
+    def text_of(path: str) -> str:
+        def find() -> str:
+            read.append(path)
+            code = files.read(path)
+            return code.source.text if code is not None else ""
+
+        return files.once(("text", path), find)
+
+    def both() -> str:
+        return files.once("both", lambda: text_of("/p/a.py") + text_of("/p/b.py"))
+
+    def importers() -> tuple[str, ...]:
+        return files.once("importers", lambda: tuple(files.naming("/p/b.py")))
+
+    assert (both(), importers()) == ("A = 1\nB = 1\n", ())
+    texts["/p/a.py"] = "import b\n"
+    assert both() == "A = 1\nB = 1\n"  # It stays until the edit is reported.
+    assert read == ["/p/a.py", "/p/b.py"]
+    files.forget("/p/a.py", is_edit=True)
+    assert (both(), importers()) == ("import b\nB = 1\n", ("/p/a.py",))
+    assert read == ["/p/a.py", "/p/b.py", "/p/a.py"]
