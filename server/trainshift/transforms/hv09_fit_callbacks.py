@@ -49,6 +49,8 @@ from trainshift.core.layout import Layout
 from trainshift.core.libraries import Libraries
 from trainshift.core.program import Program
 from trainshift.core.ranks.own_horovod import BROADCAST
+from trainshift.core.ranks.uniformity import Uniformity
+from trainshift.core.ranks.value_flow import tests_around
 from trainshift.core.report import Report
 from trainshift.core.training.executions import Executions
 from trainshift.core.training.fits import Fit, Fits, hides
@@ -56,7 +58,7 @@ from trainshift.core.training.horovod import Horovod
 from trainshift.libraries.entries import Role as Known
 from trainshift.python.names.values import Instance
 from trainshift.python.source.edit import Change, Edit, Suits, Withheld
-from trainshift.python.syntax.chunk_syntax import Site, argument
+from trainshift.python.syntax.chunk_syntax import Site, Statement, argument
 from trainshift.rewriting.data.divided_data import DividedData
 from trainshift.rewriting.edits.kept_weights import broadcast_above, kept_above
 from trainshift.rewriting.edits.list_edits import left, placed, put_first, run, titled
@@ -94,6 +96,13 @@ def propose(program: Program, report: Report) -> Proposals:
         yield replace(shown, suits=Suits.ALL) if isinstance(shown, Change) else shown
 
 
+def _is_alike(program: Program, stop: Statement | None) -> bool:
+    """Return whether all ranks come to a statement alike, now or by a change."""
+    if program.fact(Agreement).decides(stop):
+        return True
+    return stop is not None and all(map(program.fact(Uniformity).is_uniform, tests_around(stop, None)))
+
+
 def _fit(program: Program, report: Report, callbacks: Callbacks) -> Change | Withheld | None:
     site = callbacks.fit.site
     span = program.script.span(site.node, site)
@@ -106,7 +115,7 @@ def _fit(program: Program, report: Report, callbacks: Callbacks) -> Change | Wit
     if program.fact(Executions).runs_in_graphs:
         return report.withheld(span, "Horovod's callback needs eager execution, which is disabled", True)
     stops = [each.binding.statement for each in program.script.attribute_bindings("stop_training")]
-    alone = not all(map(program.fact(Agreement).decides, stops))
+    alone = not all(_is_alike(program, each) for each in stops)
     stopping = [each.name for each in callbacks.members if each.stops_in_epoch and alone]
     if stopping:
         reason = (

@@ -12,6 +12,7 @@ from itertools import pairwise
 from typing import TypeAlias
 
 from trainshift.core.program import Program
+from trainshift.core.ranks.value_flow import ValueFlow
 from trainshift.python.flow.evaluation import LOOPS
 from trainshift.python.flow.traversal import reachable
 from trainshift.python.names.occurrence import Occurrence
@@ -89,6 +90,7 @@ class Certainty:
     def __init__(self, program: Program) -> None:
         self._script = program.script
         self._names = program.names
+        self._flow = program.fact(ValueFlow)
         self._known: dict[Place, bool] = {}
         self._parts: dict[Place, Parts] = {}
         self._controls: dict[Statement, Parts] = {}
@@ -141,7 +143,7 @@ class Certainty:
             return None
         if last_name(node.func) in _OF_DISK:
             return None
-        if self._is_setting(at):
+        if self._is_setting(at) or self._flow.is_collected(at):
             return ()
         callees = self._names.values(node.func, at.scope, at.statement)
         if callees and all(isinstance(each, Function) for each in callees):

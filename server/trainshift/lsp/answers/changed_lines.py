@@ -9,6 +9,7 @@ from trainshift.lsp.text.edits import Home
 from trainshift.python.source.edit import Change, Edit, Plan
 from trainshift.python.source.source import Span
 
+_WORD = re.compile(r"\w")
 _LINE_END = re.compile("\r\n|\r|\n")
 
 
@@ -34,15 +35,19 @@ def changed_lines(plan: Plan, home: Home) -> Iterator[int]:
 
 
 def _first(change: Change) -> Edit:
-    """The first edit of a change."""
-    return min(change.edits or change.requires, key=lambda edit: edit.start)
+    """The first edit of a change that writes something, or else that takes something away."""
+    edits = change.edits or change.requires
+    return min([each for each in edits if each.text.strip()] or edits, key=lambda edit: edit.start)
 
 
 def _begin(own: Edit, edit: Edit) -> int:
     """The offset of a change's new text in an edit, which may belong to several changes."""
-    line = next((line.strip() for line in own.text.splitlines() if line.strip()), "")
+    line = next((line.strip() for line in own.text.splitlines() if _WORD.search(line)), "")
     found = edit.text.find(line) if own != edit and line else -1
-    return found if found >= 0 else len(edit.text) - len(edit.text.lstrip())
+    if found >= 0:
+        return found
+    word = _WORD.search(edit.text)
+    return word.start() if word else len(edit.text) - len(edit.text.lstrip())
 
 
 def _ends(text: str) -> int:
