@@ -110,8 +110,8 @@ WRONG = [
         "vision/trainer.py",
         "rank1-wrote-file",
         (
-            "        if hvd.rank() == 0:\n            self.model.save",
-            "        if True:\n            self.model.save",
+            "        if hvd.rank() == 0:\n            with open(",
+            "        if True:\n            with open(",
         ),
     ),
     wrong(

@@ -50,15 +50,16 @@ from trainshift.core.libraries import Libraries
 from trainshift.core.program import Program
 from trainshift.core.ranks.own_horovod import BROADCAST
 from trainshift.core.ranks.uniformity import Uniformity
-from trainshift.core.ranks.value_flow import tests_around
+from trainshift.core.ranks.value_flow import ValueFlow
 from trainshift.core.report import Report
 from trainshift.core.training.executions import Executions
 from trainshift.core.training.fits import Fit, Fits, hides
 from trainshift.core.training.horovod import Horovod
 from trainshift.libraries.entries import Role as Known
+from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.values import Instance
 from trainshift.python.source.edit import Change, Edit, Suits, Withheld
-from trainshift.python.syntax.chunk_syntax import Site, Statement, argument
+from trainshift.python.syntax.chunk_syntax import Binding, Site, argument
 from trainshift.rewriting.data.divided_data import DividedData
 from trainshift.rewriting.edits.kept_weights import broadcast_above, kept_above
 from trainshift.rewriting.edits.list_edits import left, placed, put_first, run, titled
@@ -68,6 +69,7 @@ from trainshift.rewriting.keras.callbacks import CallbackLists, Callbacks
 from trainshift.rewriting.keras.first_batches import FirstBatches
 from trainshift.rewriting.keras.helpers import Helpers
 from trainshift.rewriting.keras.set_weights import OTHER_BEGINNING, SetWeights
+from trainshift.rewriting.keras.stops import Stops
 from trainshift.rewriting.keras.warm_ups import WARM_UP, WarmUps
 from trainshift.rewriting.list_roles import Role
 from trainshift.rewriting.prerequisites import Prerequisites
@@ -96,11 +98,28 @@ def propose(program: Program, report: Report) -> Proposals:
         yield replace(shown, suits=Suits.ALL) if isinstance(shown, Change) else shown
 
 
-def _is_alike(program: Program, stop: Statement | None) -> bool:
-    """Return whether all ranks come to a statement alike, now or by a change."""
-    if program.fact(Agreement).decides(stop):
-        return True
-    return stop is not None and all(map(program.fact(Uniformity).is_uniform, tests_around(stop, None)))
+def _stop_alike(program: Program) -> bool:
+    """Return whether all ranks certainly end each `fit` at one step, now or by a change."""
+    stops = program.fact(Stops)
+    return not stops.set_by_name and all(_is_alike(program, each) for each in stops.bindings)
+
+
+def _is_alike(program: Program, binding: Binding) -> bool:
+    """Return whether all ranks come to a binding of the flag together, and set the same value."""
+    stop, value, function = binding.statement, binding.value, binding.scope.function()
+    if stop is None or function is None or not function.name.startswith("on_"):
+        return False  # Its callers decide, too.
+    if any(each.scope is stop.scope and isinstance(each.node, ast.Try) for each in stop.ancestors()):
+        return False  # An error may decide.
+    given = [Occurrence(value, stop.scope, stop)] if value is not None else []
+    asked = [*program.fact(Stops).deciding(stop), *given]
+    mended = {each.node for each in program.fact(Agreement).mends}
+    flow, uniformity = program.fact(ValueFlow), program.fact(Uniformity)
+    decided = [each.node in mended or flow.is_collected(each) for each in asked]
+    return all(
+        is_decided or uniformity.is_uniform(each) or (any(decided) and not uniformity.causes(each))
+        for each, is_decided in zip(asked, decided, strict=True)
+    )
 
 
 def _fit(program: Program, report: Report, callbacks: Callbacks) -> Change | Withheld | None:
@@ -114,8 +133,7 @@ def _fit(program: Program, report: Report, callbacks: Callbacks) -> Change | Wit
         return report.withheld(span, "the call is inside an f-string; give it a statement of its own", True)
     if program.fact(Executions).runs_in_graphs:
         return report.withheld(span, "Horovod's callback needs eager execution, which is disabled", True)
-    stops = [each.binding.statement for each in program.script.attribute_bindings("stop_training")]
-    alone = not all(_is_alike(program, each) for each in stops)
+    alone = not _stop_alike(program)
     stopping = [each.name for each in callbacks.members if each.stops_in_epoch and alone]
     if stopping:
         reason = (

@@ -8,7 +8,7 @@ test data.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from enum import Enum
 from typing import NamedTuple
 
@@ -19,6 +19,7 @@ from trainshift.core.ranks.trails import Trails
 from trainshift.core.ranks.uniformity import Of, Uniformity
 from trainshift.core.ranks.value_flow import tests_around
 from trainshift.core.ranks.verdict import Cause
+from trainshift.core.training.control_flow import ControlFlow
 from trainshift.core.training.loops import Loops
 from trainshift.core.training.rate_cases import RateCases
 from trainshift.core.training.rate_settings import RateSettings
@@ -34,11 +35,13 @@ from trainshift.python.names.occurrence import Occurrence, Step, of_call
 from trainshift.python.names.values import Instance, Values
 from trainshift.python.syntax.chunk_syntax import (
     COMPREHENSIONS,
+    Binding,
     Scope,
     Site,
     Statement,
     argument,
     arguments,
+    children,
     expression_path,
     last_name,
 )
@@ -143,13 +146,26 @@ class Sinks:
             for cause in (each for each in reached if not is_meant(each)):
                 if is_test:
                     tested.add((sink, cause.at.node))
-                elif (sink, cause.at.node) in tested:
+                elif (sink, cause.at.node) in tested and not self._computes_with(at, cause):
                     continue  # Ranks that decide alike compute alike.
                 key = sink, cause.at.node, at.node if is_test else None
                 found.setdefault(key, Divergence(sink, at, cause, is_test))
         for each in self._of_splits():
             found.setdefault((each.sink, each.cause.at.node, None), each)
         return list(found.values())
+
+    def _computes_with(self, at: Occurrence, cause: Cause) -> bool:
+        """Return whether a value is computed from a divergent one, and not only chosen by it."""
+        cause_of = self._program.fact(Uniformity).cause
+
+        def computed_of(each: Occurrence) -> Iterable[Occurrence]:
+            if isinstance(each.node, ast.Name | ast.Attribute):
+                step = self._names.steps_back(each)
+                return step.sources if step is not None else ()
+            return (each.part(part) for part in children(each.node) if isinstance(part, ast.expr))
+
+        slice_ = reachable([at], computed_of, lambda each: (each.node, each.scope))
+        return any((found := cause_of(each)) and found.at.node is cause.at.node for each in slice_)
 
     def _of_splits(self) -> Iterator[Divergence]:
         """Yield the draws that split data into rows for training and rows for testing."""
@@ -277,8 +293,19 @@ class Sinks:
                 yield from self._deciding(Sink.VARIABLES, at)
         yield from self._of_weights()
         for stop in self._script.attribute_bindings(_STOPPING):
-            tests = tests_around(stop.binding.statement, None)
-            yield from (_Arrival(Sink.STOP, each, is_test=True) for each in tests)
+            yield from self._of_stop(stop.binding)
+
+    def _of_stop(self, binding: Binding) -> Iterator[_Arrival]:
+        """Yield the value of a flag that ends a training, and the tests that decide whether it is set."""
+        statement = binding.statement
+        if statement is None:
+            return
+        value = statement.node.value if isinstance(statement.node, ast.AugAssign) else binding.value
+        if value is not None:
+            yield _Arrival(Sink.STOP, Occurrence(value, binding.scope, statement))
+        for test, _ in self._program.fact(ControlFlow).deciding(statement):
+            if isinstance(test.node, ast.If):
+                yield _Arrival(Sink.STOP, Occurrence(test.node.test, test.scope, test), is_test=True)
 
     def _of_weights(self) -> Iterator[_Arrival]:
         """Yield the gradients that steps apply, and the values that weights are set to during training."""

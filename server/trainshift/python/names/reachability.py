@@ -21,10 +21,12 @@ from trainshift.python.syntax.chunk_syntax import (
     Binding,
     ChunkSyntax,
     Scope,
+    Site,
     Statement,
     behind_main_guard,
     children,
     dotted,
+    last_name,
 )
 from trainshift.python.syntax.code import Runs
 
@@ -34,6 +36,8 @@ _DEFINITIONS = (*_FUNCTIONS, ast.ClassDef)
 _REFLECTION = frozenset({"globals", "vars", "eval", "exec", "import_module", "__import__"})
 _OF_ATTRIBUTES = frozenset({"getattr", "vars"})
 _NAMESPACES = frozenset({"globals", "vars"})
+# Calls in the body of a class that only describe its attributes.
+_DESCRIBING = frozenset({"field", "property", "classmethod", "staticmethod", "auto"})
 # Reads that give a module as an object, whatever its name.
 _GIVING_MODULES = frozenset({"modules", "getmodule"})
 
@@ -72,8 +76,11 @@ class Reachability:
 
 def only_imports(script: LinkedScript, runs: Runs) -> bool:
     """Return whether nothing of an imported file runs but its imports, according to `runs`."""
-    return all(facts.once(_only_defines) for facts in script.facts) and not any(
-        runs(scope, None) for facts in script.facts for scope in facts.scopes if scope.parent is facts.module
+    return not any(
+        not facts.once(_only_defines)
+        or any(runs(scope, None) for scope in facts.scopes if scope.parent is facts.module)
+        or any(runs(site.scope, site.statement) for site in facts.sites)  # A default or a base may be a call.
+        for facts in script.facts
     )
 
 
@@ -126,6 +133,7 @@ class _Spread:
         home = self._homes[facts]
         stars = {Module(path) for path in home.star_paths}
         for root, *parts in facts.once(_whole_reads):
+            parts = parts[:-1] if parts and parts[-1] == "__dict__" else parts
             imported = self._imported(home, root)
             values: Iterable[Value] = stars if imported is None else imported
             parts = [root, *parts] if imported is None else parts
@@ -251,8 +259,12 @@ class _Reflection(NamedTuple):
 
 def _reflection(facts: ChunkSyntax) -> _Reflection:
     """The names that a chunk reads by strings; ``"model" in globals()`` reads none."""
+    if _registers_classes(facts) or any(
+        site.name == "locals" and site.scope is facts.module for site in facts.sites
+    ):
+        return _Reflection(hides=True)
     used = (_REFLECTION | _OF_ATTRIBUTES).intersection(facts.loads)
-    if not used:
+    if not used and "__dict__" not in facts.loads:
         return _Reflection()
     counts = {name: facts.loads[name] for name in used}
     read, methods = set(), False
@@ -271,10 +283,27 @@ def _reflection(facts: ChunkSyntax) -> _Reflection:
             case ast.Call(ast.Name("getattr" | "vars" as name), [_, *_]):
                 counts[name] -= 1
                 methods = True
+            case ast.Attribute(base, "__dict__", ast.Load()):
+                methods |= dotted(base) not in ("self", "cls")
             case ast.Attribute(base, name, ast.Load()) if name in counts:
                 # A method of that name is not one of Python's functions.
                 counts[name] -= dotted(base) not in ("builtins", "importlib")
     return _Reflection(any(count > 0 for count in counts.values()), methods, frozenset(read))
+
+
+def _registers_classes(facts: ChunkSyntax) -> bool:
+    """Return whether a chunk may find classes that no code names: by a hook of their definition, or as
+    subclasses.
+    """
+    return "__subclasses__" in facts.loads or any(
+        scope.name == "__init_subclass__"
+        or (isinstance(scope.node, ast.ClassDef) and any(map(_is_own_metaclass, scope.node.keywords)))
+        for scope in facts.scopes
+    )
+
+
+def _is_own_metaclass(given: ast.keyword) -> bool:
+    return given.arg == "metaclass" and last_name(given.value) != "ABCMeta"
 
 
 def _whole_reads(facts: ChunkSyntax) -> list[list[str]]:
@@ -297,12 +326,32 @@ def _defined(facts: ChunkSyntax) -> list[str] | None:
     for statement in facts.top:
         node = statement.node
         if isinstance(node, _DEFINITIONS) and not node.decorator_list:
+            # Python calls a module's `__getattr__` by itself, and runs the body of a class.
+            if node.name == "__getattr__" or any(map(_is_in_class_body, facts.sites)):
+                return None
             names.append(node.name)
         elif isinstance(node, ast.Assign) and _only_names(node.value) and _are_names(node.targets):
             names += [each.id for each in node.targets if isinstance(each, ast.Name)]
         elif not _is_main_guard(statement):
             return None
     return names
+
+
+def _is_in_class_body(site: Site) -> bool:
+    """Return whether a call stands in the body of a class itself, and may have an effect."""
+    return (
+        site.scope.kind == "class"
+        and not isinstance(site.statement.node, _FUNCTIONS)
+        and site.name not in _DESCRIBING
+        and all(scope.kind == "class" for scope in _around(site.scope))
+    )
+
+
+def _around(scope: Scope) -> Iterator[Scope]:
+    """Yield a scope and those around it, up to the module's."""
+    while scope.parent is not None:
+        yield scope
+        scope = scope.parent
 
 
 def _only_names(value: ast.expr) -> bool:

@@ -78,7 +78,6 @@ class Workspace:
     """The files around one script, the `root`, which is read with the names of all of them linked."""
 
     def __init__(self, files: Files, path: str, code: Code, most: int = MOST_FILES) -> None:
-        self._is_rewritten = isinstance(files, _Rewritten)
         self.memo = Memo(_MOST_ANSWERS + len(code.source.text))
         self._most = most
         self.left_out: dict[str, None] = {}
@@ -131,8 +130,9 @@ class Workspace:
         others = self.reachable[1:]
         if not others:
             return all_run
-        question = ("idle", self.root.path, self.root.source.text, self._most)
-        known = self._idle() if self._is_rewritten else self._shared(question, self._idle)
+        # An answer rests on the texts of all files, and stays right when one of them changes later.
+        texts = tuple((each.path, each.source.text) for each in self.reachable)
+        known = self._shared(("idle", texts), self._idle)
         idle = {
             scope for each in others for number, scope in _scopes(each) if number in known.get(each.path, ())
         }

@@ -16,6 +16,7 @@ from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import of_call
 from trainshift.python.names.values import Instance, Unknown, UserInstance, Value
 from trainshift.python.syntax.chunk_syntax import Scope, argument
+from trainshift.rewriting.keras.stops import Stops
 from trainshift.rewriting.list_roles import Listed, Lists, Member, Role
 
 
@@ -92,7 +93,10 @@ class CallbackLists(Lists):
         element = member.element
         values = self._names.values(element.node, element.scope, element.statement)
         reads = any(self._reads_metrics(value) for value in values)
-        stops = any(isinstance(value, UserInstance) and self._stops_in_epoch(value.scope) for value in values)
+        ends_epochs, ancestry = self._program.fact(Stops).ends_epochs, self._names.ancestry
+        stops = any(
+            isinstance(value, UserInstance) and ends_epochs(ancestry(value.scope)) for value in values
+        )
         entries = (self._entry(value.cls) for value in values if isinstance(value, Instance))
         says = next((each.text("says") for each in entries if each is not None), "")
         return replace(member, reads_metrics=reads, stops_in_epoch=stops, says=says)
@@ -125,15 +129,6 @@ class CallbackLists(Lists):
             for bindings in facts.attributes.values()
             for attribute in bindings
         )
-
-    def _stops_in_epoch(self, cls: Scope) -> bool:
-        """Return whether a method of the class that is called for a batch stops the training."""
-        family = self._names.ancestry(cls)
-        for attribute in self._script.attribute_bindings("stop_training"):
-            function = attribute.binding.scope.function()
-            if function is not None and function.owner() in family and "batch" in function.name:
-                return True
-        return False
 
     def _reads_metrics(self, value: Value) -> bool:
         if isinstance(value, Instance):

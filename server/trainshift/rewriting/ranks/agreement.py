@@ -54,7 +54,7 @@ _UNSENT = (CauseKind.NET, CauseKind.RANK)
 # Functions that list files as objects, or folder by folder, each in its own order.
 _UNSORTED = frozenset({"scandir", "walk"})
 # What rank 0 computes for all ranks, by its own data.
-_SENT_WHOLE = (Sink.HYPERPARAMETER, Sink.WEIGHTS)
+_SENT_WHOLE = (Sink.HYPERPARAMETER, Sink.WEIGHTS, Sink.STOP)
 _COUNTING = frozenset({"arange", "len", "range"})
 # Functions that yield one file or folder after another.
 _LAZY = ("glob.iglob", "os.walk", "pathlib.", "tensorflow.io.gfile.walk")
@@ -136,11 +136,6 @@ class Agreement:
             if isinstance(each, Mend):
                 found.setdefault(each.node, each)
         return list(found.values())
-
-    def decides(self, statement: Statement | None) -> bool:
-        """Return whether rank 0 decides whether a statement runs."""
-        tests = {each.node for each in tests_around(statement, None)}
-        return any(each.form is Form.TEST and each.node in tests for each in self.mends)
 
     @property
     def is_needed(self) -> bool:

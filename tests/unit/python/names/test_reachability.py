@@ -94,7 +94,9 @@ def test_code_that_never_runs_calls_nothing_and_is_no_heir() -> None:
 def test_a_file_of_which_nothing_runs_is_no_part_of_the_program() -> None:
     texts = {
         "/p/main.py": "from package import run\n\nrun()\n",
-        "/p/package/__init__.py": "from package.used import run\nfrom package.unused import other\n",
+        "/p/package/__init__.py": "from package import calls\n"
+        "from package.used import run\nfrom package.unused import other\n",
+        "/p/package/calls.py": "def unused(x=print('called by the definition')):\n    return x\n",
         "/p/package/used.py": "import package.rate\n\ndef run():\n    print(package.rate.RATE)\n",
         "/p/package/unused.py": "def other():\n    return 1\n\nif __name__ == '__main__':\n    other()\n",
         "/p/package/rate.py": "RATE = 0.1\n",
@@ -107,6 +109,7 @@ def test_a_file_of_which_nothing_runs_is_no_part_of_the_program() -> None:
     assert {each.path for each in workspace.reachable} == set(texts)
     assert {each.path for each in workspace.running} == {
         "/p/main.py",
+        "/p/package/calls.py",
         "/p/package/used.py",
         "/p/package/rate.py",
     }
