@@ -120,28 +120,12 @@ class Sinks:
         """Every cause that reaches a sink, once for each pair of sink and cause."""
         found: dict[tuple[Sink, ast.AST, ast.AST | None], Divergence] = {}
         tested: set[tuple[Sink, ast.AST]] = set()
-        causes = self._program.fact(Uniformity).causes
         asked: set[tuple[Sink, ast.expr, Of]] = set()
         for sink, at, is_test, of in self._all():
             if isinstance(at.node, ast.Constant) or (sink, at.node, of) in asked:
                 continue
             asked.add((sink, at.node, of))
-            if sink is Sink.UPDATE and not is_test:
-                if not self._program.fact(Uniformity).asks_any:
-                    continue
-                # Values computed from data are averaged, or the data are shared.
-                drawn = causes(at, of, self._is_averaged)
-                reached = [each for each in drawn if each.kind is not CauseKind.DATA]
-            elif sink is Sink.WEIGHTS and not is_test:
-                reached = causes(at, of, self._is_averaged)
-            else:
-                reached = causes(at, of)
-            if sink is Sink.SHAPE:
-                # A graph is built before it is fed.
-                reached = [each for each in reached if not self._program.fact(Uniformity).is_fed(each)]
-            if sink not in (Sink.TURNS, Sink.STOP, Sink.EPOCH):
-                # Weights are broadcast, wherever they were read; the steps of other ranks remain unknown.
-                reached = [each for each in reached if each.site is None or each.site.name not in _PRESENCE]
+            reached = self._causes_at(_Arrival(sink, at, is_test, of))
             is_meant = self._program.fact(Uniformity).is_meant
             for cause in (each for each in reached if not is_meant(each)):
                 if is_test:
@@ -153,6 +137,26 @@ class Sinks:
         for each in self._of_splits():
             found.setdefault((each.sink, each.cause.at.node, None), each)
         return list(found.values())
+
+    def _causes_at(self, arrival: _Arrival) -> list[Cause]:
+        """The causes for which a value at a sink may differ, without those that do no harm there."""
+        sink, at, is_test, of = arrival
+        uniformity = self._program.fact(Uniformity)
+        if sink is Sink.UPDATE and not is_test:
+            # Values computed from data are averaged, or the data are shared.
+            drawn = uniformity.causes(at, of, self._is_averaged) if uniformity.asks_any else []
+            reached = [each for each in drawn if each.kind is not CauseKind.DATA]
+        elif sink is Sink.WEIGHTS and not is_test:
+            reached = uniformity.causes(at, of, self._is_averaged)
+        else:
+            reached = uniformity.causes(at, of)
+        if sink is Sink.SHAPE:
+            # A graph is built before it is fed.
+            reached = [each for each in reached if not uniformity.is_fed(each)]
+        if sink not in (Sink.TURNS, Sink.STOP, Sink.EPOCH):
+            # Weights are broadcast, wherever they were read; the steps of other ranks remain unknown.
+            reached = [each for each in reached if each.site is None or each.site.name not in _PRESENCE]
+        return reached
 
     def _computes_with(self, at: Occurrence, cause: Cause) -> bool:
         """Return whether a value is computed from a divergent one, and not only chosen by it."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from trainshift.core.program import Program
+from trainshift.core.ranks.value_flow import ValueFlow
 from trainshift.core.training.effects import Effects
 from trainshift.core.training.executions import Executions
 from trainshift.core.training.steps import is_plain
@@ -17,6 +18,7 @@ from trainshift.libraries.containers import ADDING
 from trainshift.libraries.methods import named
 from trainshift.python.flow.traversal import reachable
 from trainshift.python.lazy import cached_property
+from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.values import Function
 from trainshift.python.syntax.chunk_syntax import Site, Statement, expression_path, is_alone
 from trainshift.python.values.effects import Effect
@@ -146,7 +148,7 @@ class GuardForms:
             return self._share(site) if late else None  # Before training each rank loads for itself.
         if not late and self._restored.is_trained(site):
             return RootCall(site, RootKind.WRITE, Form.GUARD, outer, doubt)
-        if self._in_graphs or any(may_differ(above) for above in site.statement.ancestors()):
+        if self._in_graphs or any(may_differ(self._program, above) for above in site.statement.ancestors()):
             return None  # A broadcast would wait for ranks that never reach it: each loads for itself.
         return RootCall(site, RootKind.WRITE, Form.RELOAD, outer, doubt)
 
@@ -308,12 +310,17 @@ def is_context_manager(site: Site) -> bool:
     return isinstance(node, ast.With) and any(item.context_expr is site.node for item in node.items)
 
 
-def may_differ(above: Statement) -> bool:
-    """Return whether only some ranks may enter a block, for example one that tests whether a file exists."""
+def may_differ(program: Program, above: Statement) -> bool:
+    """Return whether only some ranks may enter a block, for example one that tests whether a file exists.
+
+    All ranks share the result of a collective.
+    """
     node = above.node
-    return isinstance(node, ast.Try) or (
-        isinstance(node, ast.If) and any(isinstance(part, ast.Call) for part in ast.walk(node.test))
-    )
+    if isinstance(node, ast.If):
+        test = Occurrence(node.test, above.scope, above)
+        has_call = any(isinstance(part, ast.Call) for part in ast.walk(node.test))
+        return has_call and not program.fact(ValueFlow).is_collected(test)
+    return isinstance(node, ast.Try)
 
 
 def _chain(path: list[ast.AST]) -> ast.expr:

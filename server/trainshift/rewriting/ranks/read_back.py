@@ -257,7 +257,7 @@ class ReadBack:
         """Return the first statement of a function after which ranks may take different paths."""
         around = [each for each in statement.path() if each.scope is statement.scope]
         blocks = {each.parent for each in around}
-        apart = [each for each in around[1:] if may_differ(each)]
+        apart = [each for each in around[1:] if may_differ(self._program, each)]
         for outer in self._deciding(statement):
             apart += [each for each in outer.path() if each.parent in blocks][:1]
         found = min([statement, *apart], key=self._start)

@@ -75,6 +75,9 @@ def test_what_code_reads_may_run(more: str, names: set[str]) -> None:
         "def local():\n    import lib as given\n    return given\n\ngetattr(local(), input())()\n",
         "from lib import *\n\ngetattr(tools, input())()\n",
         "eval('one')()\n",
+        "import lib\n\nlib.__dict__[input()](1)\n",
+        "from lib import *\n\nlocals()[input()](1)\n",
+        "from lib import Base\n\nBase.__subclasses__()[0]().call(1)\n",
     ],
 )
 def test_all_may_run_where_names_of_a_module_are_read_by_text(more: str) -> None:
@@ -113,6 +116,40 @@ def test_a_file_of_which_nothing_runs_is_no_part_of_the_program() -> None:
         "/p/package/used.py",
         "/p/package/rate.py",
     }
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def __getattr__(name):\n    return name\n",
+        "class Setup:\n    log = open('log.txt', 'w')\n",
+        "class Registry:\n    def __init_subclass__(cls):\n        print(cls)\n\n"
+        "class One(Registry):\n    pass\n\nRegistry()\n",
+    ],
+)
+def test_python_runs_some_definitions_by_itself(text: str) -> None:
+    found = workspace(main="import given\n", given=text)
+    assert [each.path for each in found.running] == ["/p/main.py", "/p/given.py"]
+    given = found.running[1]
+    assert all(found.runs(scope, None) for scope in given.code.scopes)
+
+
+def test_what_is_idle_is_found_again_after_an_edit_of_any_file() -> None:
+    texts = {
+        "/p/main.py": "import lib\n\nlib.run()\n",
+        "/p/lib.py": "def idle():\n    pass\n\ndef run():\n    pass\n",
+    }
+    files = files_in_memory(texts)
+    files.stay()
+    for edited in ("", "def run():\n    pass\n\ndef idle():\n    pass\n"):
+        if edited:
+            texts["/p/lib.py"] = edited
+            files.forget("/p/lib.py", is_edit=True)
+        code = files.read("/p/main.py")
+        assert code is not None
+        found = linked(code, "/p/main.py", files).workspace
+        assert found is not None
+        assert running(found) == {"run"}
 
 
 def test_an_edit_forgets_the_answers_that_depend_on_the_file_alone() -> None:
