@@ -7,7 +7,7 @@ import json
 import re
 import subprocess
 from collections.abc import Iterator
-from functools import partial
+from functools import cache, partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
@@ -15,7 +15,7 @@ from threading import Thread
 import pytest
 
 from trainshift.dev.docgen import pages
-from trainshift.dev.messages import REFUSALS, messages
+from trainshift.dev.messages import is_code, messages
 from trainshift.dev.site import build
 from trainshift.pages import page_url
 
@@ -60,6 +60,8 @@ def test_a_reader_finds_what_is_looked_for(address: str) -> None:
     assert len(seen["pictures"]) == len(re.findall(r"^!\[", README.read_text(encoding="utf-8"), re.M))
     assert all(width > 100 for width in seen["pictures"])
     assert seen["found"].endswith("/rules/HV02.html")
+    # A message as it is printed, with names that no page has.
+    assert [query for query, wanted, first in seen["asked"] if wanted not in first] == []
     assert "Why it matters" in seen["headings"]
     assert seen["steps"] >= 5
     assert (seen["outside"], seen["failed"]) == ([], [])
@@ -74,18 +76,28 @@ def test_each_code_has_its_page_where_findings_link_to(folder: Path) -> None:
         assert f'href="rules/{code}.html"' in listed
 
 
+@cache
+def _text(page: Path) -> str:
+    return page.read_text(encoding="utf-8")
+
+
 def test_each_code_and_each_message_can_be_searched_for(folder: Path) -> None:
     index = json.loads((folder / "search" / "search_index.json").read_text(encoding="utf-8"))["docs"]
     titles = [entry["title"] for entry in index]
     assert all(any(title.startswith(f"{code} ") for title in titles) for code in pages())
-    indexed = {
-        entry["title"]: re.sub("<[^>]+>", "", entry["text"])
-        for entry in index
-        if entry["location"].startswith("messages.html#")
-    }
-    for code, listed in messages().items():
-        text = html.unescape(indexed[code or REFUSALS])
-        assert [each for each in listed if each.replace("`", "") not in text] == []
+    indexed: dict[str, set[str]] = {}
+    for entry in index:
+        page, _, anchor = entry["location"].partition("#")
+        if "-message-" in anchor:
+            topic = Path(page).stem if page.startswith("rules/") else entry["title"]
+            indexed.setdefault(topic, set()).add(html.unescape(entry["text"]))
+            assert f'id="{anchor}"' in _text(folder / page)
+    wanted = messages()
+    texts = {topic: {each.replace("`", "") for each in said} for topic, said in wanted.items()}
+    assert texts == indexed
+    assert [topic for topic in wanted if is_code(topic) and topic not in pages()] == []
+    questions = {entry["title"] for entry in index if entry["location"].startswith("command-line.html#row-")}
+    assert "How do I undo a conversion?" in questions
 
 
 def test_what_is_not_on_the_site_is_linked_in_the_repository(tmp_path: Path, folder: Path) -> None:

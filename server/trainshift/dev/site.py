@@ -17,7 +17,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from trainshift.dev.messages import messages_page
+from trainshift.dev.messages import listed, messages, messages_page
+from trainshift.dev.site_search import QUERY, SCRIPT, SETTINGS, Row, anchored, index_parts
 
 ROOT = Path(__file__).parents[3]
 DOCS = ROOT / "server" / "docs"
@@ -102,7 +103,10 @@ def build(folder: Path, repository: str = "") -> None:
 
     with TemporaryDirectory() as scratch:
         docs = Path(scratch) / "docs"
-        menu = _gather(docs, repository.rstrip("/"))
+        found = messages()
+        rows: dict[str, list[Row]] = {}
+        menu = _gather(docs, repository.rstrip("/"), found, rows)
+        (docs / SCRIPT).write_text(QUERY, encoding="utf-8")
         settings = Path(scratch) / "mkdocs.yml"
         settings.write_text("site_name: Trainshift\n", encoding="utf-8")
         config = load_config(
@@ -115,14 +119,21 @@ def build(folder: Path, repository: str = "") -> None:
             use_directory_urls=False,
             strict=True,
             validation={"links": {"anchors": "warn"}},
-            plugins=["search"],
+            plugins=[{"search": SETTINGS}],
+            extra_javascript=[SCRIPT],
             markdown_extensions=["admonition", "pymdownx.highlight", "pymdownx.superfences", "toc"],
         )
         build_site(config)
+        index_parts(folder, found, rows)
 
 
-def _gather(docs: Path, repository: str) -> list[dict[str, Any]]:
-    """Copy the pages and pictures into a folder, in the site's layout; return the menu."""
+def _gather(
+    docs: Path, repository: str, found: dict[str, list[str]], rows: dict[str, list[Row]]
+) -> list[dict[str, Any]]:
+    """Copy the pages and pictures into a folder, in the site's layout; return the menu.
+
+    Codes' pages get their messages, and `rows` the questions and terms of each page.
+    """
     rules = sorted(
         (path.name for path in (DOCS / "rules").glob("*.md")),
         key=lambda name: (_FAMILIES.index(name[:2]), name),
@@ -133,8 +144,13 @@ def _gather(docs: Path, repository: str) -> list[dict[str, Any]]:
     for name, path in places.items():
         text = (ROOT / path).read_text(encoding="utf-8")
         (docs / name).parent.mkdir(parents=True, exist_ok=True)
-        (docs / name).write_text(_moved(text, path, name, on_the_site, repository), encoding="utf-8")
-    (docs / "messages.md").write_text(messages_page(), encoding="utf-8")
+        said = listed(Path(name).stem, found)
+        moved = _moved(text, path, name, on_the_site, repository) + (
+            f"\n## Messages\n\n{said}" if said else ""
+        )
+        whole, rows[name.replace(".md", ".html")] = anchored(moved)
+        (docs / name).write_text(whole, encoding="utf-8")
+    (docs / "messages.md").write_text(messages_page(found), encoding="utf-8")
     shutil.copytree(ROOT / "vscode-extension" / "media", docs / "media")
     for picture in DOCS.glob("*.png"):
         shutil.copy(picture, docs)
