@@ -51,6 +51,7 @@ from trainshift.core.training.control_flow import ControlFlow
 from trainshift.core.training.executions import Executions, innermost_loop
 from trainshift.core.training.horovod import KERAS, TENSORFLOW, Horovod
 from trainshift.core.training.loop_kinds import SESSION_PATTERNS, Loop, Pattern
+from trainshift.core.training.stops import Stops
 from trainshift.libraries.divergence import CauseKind
 from trainshift.libraries.entries import Role
 from trainshift.python.flow import exits
@@ -319,9 +320,9 @@ def _ends_epoch(program: Program, method: Scope) -> bool:
 
 def _steering(program: Program) -> Iterator[tuple[Statement, bool]]:
     """The statements that end a training or set its rate, each with whether it sets the rate."""
-    for attribute in program.script.attribute_bindings("stop_training"):
-        if attribute.binding.statement is not None:
-            yield attribute.binding.statement, False
+    for stop in program.fact(Stops).bindings:
+        if stop.statement is not None:
+            yield stop.statement, False
     for rate in program.fact(Sinks).rates_set:
         if rate.statement is not None:
             yield rate.statement, True

@@ -55,6 +55,7 @@ from trainshift.core.report import Report
 from trainshift.core.training.executions import Executions
 from trainshift.core.training.fits import Fit, Fits, hides
 from trainshift.core.training.horovod import Horovod
+from trainshift.core.training.stops import Stops
 from trainshift.libraries.entries import Role as Known
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.values import Instance
@@ -69,7 +70,6 @@ from trainshift.rewriting.keras.callbacks import CallbackLists, Callbacks
 from trainshift.rewriting.keras.first_batches import FirstBatches
 from trainshift.rewriting.keras.helpers import Helpers
 from trainshift.rewriting.keras.set_weights import OTHER_BEGINNING, SetWeights
-from trainshift.rewriting.keras.stops import Stops
 from trainshift.rewriting.keras.warm_ups import WARM_UP, WarmUps
 from trainshift.rewriting.list_roles import Role
 from trainshift.rewriting.prerequisites import Prerequisites
@@ -133,9 +133,8 @@ def _fit(program: Program, report: Report, callbacks: Callbacks) -> Change | Wit
         return report.withheld(span, "the call is inside an f-string; give it a statement of its own", True)
     if program.fact(Executions).runs_in_graphs:
         return report.withheld(span, "Horovod's callback needs eager execution, which is disabled", True)
-    alone = not _stop_alike(program)
-    stopping = [each.name for each in callbacks.members if each.stops_in_epoch and alone]
-    if stopping:
+    stopping = [each.name for each in callbacks.members if each.stops_in_epoch]
+    if stopping and not _stop_alike(program):
         reason = (
             f"{stopping[0]} may stop one rank in the middle of an epoch, and the others would wait for it"
         )

@@ -19,11 +19,11 @@ from trainshift.core.ranks.trails import Trails
 from trainshift.core.ranks.uniformity import Of, Uniformity
 from trainshift.core.ranks.value_flow import tests_around
 from trainshift.core.ranks.verdict import Cause
-from trainshift.core.training.control_flow import ControlFlow
 from trainshift.core.training.loops import Loops
 from trainshift.core.training.rate_cases import RateCases
 from trainshift.core.training.rate_settings import RateSettings
 from trainshift.core.training.steps import VARIABLE_LISTS, Steps
+from trainshift.core.training.stops import Stops
 from trainshift.core.training.what_trains import WhatTrains
 from trainshift.libraries import api, entries
 from trainshift.libraries.divergence import CauseKind
@@ -60,8 +60,6 @@ _JUDGING = (
 )
 # Methods of variables that set or change them, each with its argument.
 _ASSIGNING = {"assign": "value", "assign_add": "delta", "assign_sub": "delta"}
-# The attribute by which a callback ends a `fit`.
-_STOPPING = "stop_training"
 _LOADING = ("load_weights", "restore")
 _COPYING = ("Variable", "enumerate", "identity", "list", "reversed", "zip")
 _PRESENCE = frozenset({"exists", "isfile"})
@@ -296,8 +294,8 @@ class Sinks:
                 yield _Arrival(Sink.VARIABLES, at)
                 yield from self._deciding(Sink.VARIABLES, at)
         yield from self._of_weights()
-        for stop in self._script.attribute_bindings(_STOPPING):
-            yield from self._of_stop(stop.binding)
+        for stop in self._program.fact(Stops).bindings:
+            yield from self._of_stop(stop)
 
     def _of_stop(self, binding: Binding) -> Iterator[_Arrival]:
         """Yield the value of a flag that ends a training, and the tests that decide whether it is set."""
@@ -307,9 +305,8 @@ class Sinks:
         value = statement.node.value if isinstance(statement.node, ast.AugAssign) else binding.value
         if value is not None:
             yield _Arrival(Sink.STOP, Occurrence(value, binding.scope, statement))
-        for test, _ in self._program.fact(ControlFlow).deciding(statement):
-            if isinstance(test.node, ast.If):
-                yield _Arrival(Sink.STOP, Occurrence(test.node.test, test.scope, test), is_test=True)
+        tests = self._program.fact(Stops).tests(statement)
+        yield from (_Arrival(Sink.STOP, each, is_test=True) for each in tests)
 
     def _of_weights(self) -> Iterator[_Arrival]:
         """Yield the gradients that steps apply, and the values that weights are set to during training."""

@@ -246,28 +246,20 @@ class ValueFlow:
                 for one in self._script.attribute_bindings(each.node.attr):
                     yield from self._names.source_of(one.binding).sources
             elif isinstance(each.node, ast.Subscript) and isinstance(each.node.slice, ast.Constant):
-                for item in self._keyed.get(each.node.slice.value, ()):
+                for item in self._script.code.items_by_key.get(each.node.slice.value, ()):
                     yield from self._names.source_of(item.binding).sources
-
-    @cached_property
-    def _keyed(self) -> dict[object, list[ItemBinding]]:
-        """The values put into containers under a literal key, by the key."""
-        found: dict[object, list[ItemBinding]] = {}
-        for items in self._script.code.items.values():
-            for item in items:
-                if isinstance(item.key, ast.Constant):
-                    found.setdefault(item.key.value, []).append(item)
-        return found
 
     def _order_of(self, at: Occurrence) -> Iterator[Occurrence]:
         """Yield what decides the order of a container: calls that shuffle it, and the keys of its sorting."""
         yield from map(of_call, self.shuffled_in_place(at))
-        for site in self._sorting.get(last_name(at.node), ()) if self._sorting else ():
+        if not self._sorting:
+            return
+        for site in self._sorting.get(last_name(at.node), ()):
             sorted_ = site.node.func.value if isinstance(site.node.func, ast.Attribute) else None
             bound = self._names.bindings(of_call(site).part(sorted_)) if sorted_ is not None else ()
             if any(each in bound for each in self._names.bindings(at)):
                 yield from self._keys_of(site)
-        step = self._names.steps_back(at) if self._sorting and isinstance(at.node, ast.Name) else None
+        step = self._names.steps_back(at) if isinstance(at.node, ast.Name) else None
         for each in step.sources if step is not None else ():
             if isinstance(each.node, ast.Call) and last_name(each.node.func) == "sorted":
                 yield from self._keys_of(self._script.site_of(each.node))

@@ -247,12 +247,12 @@ class Code:
         return {name: given for name, given in left.items() if given}
 
     @cached_property
-    def items_by_key(self) -> dict[str, list[ItemBinding]]:
-        """Every ``base["key"] = ...``, by the key."""
-        found: dict[str, list[ItemBinding]] = {}
+    def items_by_key(self) -> dict[object, list[ItemBinding]]:
+        """Every ``base["key"] = ...`` with a literal key, by the key."""
+        found: dict[object, list[ItemBinding]] = {}
         for items in self.items.values():
             for item in items:
-                if isinstance(item.key, ast.Constant) and isinstance(item.key.value, str):
+                if isinstance(item.key, ast.Constant):
                     found.setdefault(item.key.value, []).append(item)
         return found
 

@@ -11,12 +11,12 @@ from trainshift.core.ranks.own_horovod import AVERAGE, BROADCAST, OwnHorovod
 from trainshift.core.ranks.uniformity import Uniformity
 from trainshift.core.training.fits import Fit, Fits
 from trainshift.core.training.horovod import Horovod
+from trainshift.core.training.stops import Stops
 from trainshift.libraries.entries import ROOT, Entry
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import of_call
 from trainshift.python.names.values import Instance, Unknown, UserInstance, Value
 from trainshift.python.syntax.chunk_syntax import Scope, argument
-from trainshift.rewriting.keras.stops import Stops
 from trainshift.rewriting.list_roles import Listed, Lists, Member, Role
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from trainshift.core.program import Program
 from trainshift.core.training.control_flow import ControlFlow
+from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.syntax.chunk_syntax import Scope, Statement
 from trainshift.python.values.call_graph import called_from, functions_leading_to
@@ -31,17 +32,25 @@ class Stops:
 
     def ends_epochs(self, family: Iterable[Scope | str]) -> bool:
         """Return whether a method for batches of a family of classes ends a `fit`, or what it calls."""
+        owners = list(family)
+        return any("batch" in each.name and each.owner() in owners for each in self._ending)
+
+    @cached_property
+    def _ending(self) -> list[Scope]:
+        """The functions that end a `fit`, themselves or by a call."""
         scopes = [*(each.scope for each in self.bindings), *(each.scope for each in self.set_by_name)]
         setting = [each.function() for each in scopes]
-        leading = functions_leading_to(setting, called_from(self._program.names))
-        owners = list(family)
-        return any("batch" in each.name and each.owner() in owners for each in leading)
+        return list(functions_leading_to(setting, called_from(self._program.names)))
 
-    def deciding(self, stop: Statement) -> Iterator[Occurrence]:
-        """Yield the tests that decide whether a statement runs, including loops around it and early exits."""
+    def tests(self, stop: Statement) -> Iterator[Occurrence]:
+        """Yield the tests of `if`s that decide whether a statement runs, including those of early exits."""
         for test, _ in self._program.fact(ControlFlow).deciding(stop):
             if isinstance(test.node, ast.If):
                 yield Occurrence(test.node.test, test.scope, test)
+
+    def deciding(self, stop: Statement) -> Iterator[Occurrence]:
+        """Yield the `tests` of a statement, and what decides how often the loops around it run."""
+        yield from self.tests(stop)
         for above in stop.ancestors():
             if above.scope is stop.scope and isinstance(above.node, ast.While):
                 yield Occurrence(above.node.test, above.scope, above)
