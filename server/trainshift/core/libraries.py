@@ -108,7 +108,7 @@ class Libraries:
         return None
 
     def _of_base(self, value: UserInstance, below: str = "") -> Entry | None:
-        """The entry of the library class that an object's own class extends, or of what it inherits."""
+        """The entry of the library class that an object's class extends, or of a method it inherits."""
         bases = sorted(self._names.library_bases(value.scope))
         found = (self.entry(f"{base}{below}") for base in bases)
         return next((each for each in found if each is not None), None)

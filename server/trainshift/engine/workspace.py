@@ -76,7 +76,7 @@ class ParsedFiles:
         """The number of changes of files so far."""
 
     def stay(self) -> None:
-        """Assume that files change only as `forget` is told, so that results of `once` stay until then."""
+        """Assume that only files passed to `forget` change, so that results of `once` are kept until then."""
         self._answers = {}
 
     @property

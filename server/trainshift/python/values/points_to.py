@@ -51,7 +51,7 @@ _CATCHING = (*TRIES, ast.With, ast.AsyncWith)
 _MOST = 60
 """The number of analyses of a function after which its effects count as unknown."""
 _MOST_KEYS = 24
-"""The number of keys from which on objects from outside are no longer told apart by key."""
+"""With more keys than these, the analysis does not distinguish the objects of parameters by key."""
 
 
 class PointsTo:

@@ -181,7 +181,7 @@ class Agreement:
         return Mend(site.node, site, form, divergence) if form is not None else None
 
     def _of_data(self, divergence: Divergence) -> Mend | None:
-        """Return the mend of what comes from a rank's own data: the test that decides, or the value."""
+        """Return the fix for a value from a rank's own data: send the deciding test, or the value."""
         test = divergence.at if divergence.is_test else self._deciding(divergence.at)
         if test is not None and test.statement is not None:
             can_tell = self._can_tell(test.scope, test.statement)
@@ -189,7 +189,7 @@ class Agreement:
         return self._of_value(divergence, divergence.at) if divergence.sink in _SENT_WHOLE else None
 
     def _of_value(self, divergence: Divergence, at: Occurrence) -> Mend | None:
-        """Return the mend of a value that rank 0 sends as it is, such as a search's best parameters, or a
+        """Return the fix for a value that rank 0 sends unchanged, such as a search's best parameters, or a
         rate that it has computed.
         """
         if at.statement is None or not self._can_tell(at.scope, at.statement):

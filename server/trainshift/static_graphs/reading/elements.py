@@ -18,7 +18,7 @@ from trainshift.static_graphs.reading.abstract_values import (
 )
 
 _MOST_KEYS = 64
-"""The number of values of a dict that are told apart."""
+"""The number of values of a dict that the analysis distinguishes."""
 
 
 def element_of(value: AbstractValue) -> AbstractValue:
