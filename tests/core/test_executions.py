@@ -8,14 +8,14 @@ import pytest
 
 from finding_fixtures import program_of
 from trainshift.core.program import Program
-from trainshift.core.ranks.course import Course
-from trainshift.core.ranks.trails import Trails
-from trainshift.core.training.conditions import Conditions
-from trainshift.core.training.control_flow import ControlFlow
-from trainshift.core.training.executions import Executions, innermost_loop
 from trainshift.python.names.linked_program import LinkedProgram
 from trainshift.python.names.occurrence import of_call
 from trainshift.python.syntax.chunk_syntax import Site
+from trainshift.training.execution.conditions import Conditions
+from trainshift.training.execution.control_flow import ControlFlow
+from trainshift.training.execution.executions import Executions, innermost_loop
+from trainshift.training.loops.execution_order import Course
+from trainshift.training.uniformity.backward_slice import Trails
 
 
 def call(program: Program, name: str = "at") -> Site:

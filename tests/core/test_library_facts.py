@@ -7,8 +7,6 @@ from collections.abc import Callable
 import pytest
 
 from trainshift.core.program import Program
-from trainshift.core.ranks.uniformity import Uniformity
-from trainshift.core.training.effects import Effects
 from trainshift.engine.conversion import Conversion, Status, convert
 from trainshift.libraries import entries
 from trainshift.libraries.divergence import KINDS, CauseKind
@@ -16,6 +14,8 @@ from trainshift.libraries.entries import Entry, Role
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.script import Script, read_script
 from trainshift.python.values.effects import Effect, SideEffect
+from trainshift.training.loops.effects import Effects
+from trainshift.training.uniformity.uniformity import Uniformity
 
 STATED = [
     (entry, key)

@@ -8,8 +8,8 @@ import pytest
 
 from finding_fixtures import program_of
 from trainshift.core.program import Program
-from trainshift.core.training.loop_kinds import Loop, Pattern
-from trainshift.core.training.loops import Loops
+from trainshift.training.loops.loop_kinds import Loop, Pattern
+from trainshift.training.loops.loops import Loops
 
 TAPE = """
     with tf.GradientTape() as tape:

@@ -7,11 +7,11 @@ from itertools import permutations
 import pytest
 
 from trainshift.core.program import Program
-from trainshift.core.ranks.uniformity import Uniformity
-from trainshift.core.training.modes import Modes
 from trainshift.python.names.memo import Questions
 from trainshift.python.names.occurrence import Occurrence, of_call
 from trainshift.python.names.script import Script, read_script
+from trainshift.training.loops.exclusive_modes import Modes
+from trainshift.training.uniformity.uniformity import Uniformity
 
 GRAPH = {"a": "bc", "b": "a", "c": "d", "d": "cb", "e": "a"}
 OWN = {"c": {1}, "e": {2}}

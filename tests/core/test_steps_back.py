@@ -7,14 +7,14 @@ import ast
 import pytest
 
 from trainshift.core.program import Program
-from trainshift.core.ranks.uniformity import Uniformity
-from trainshift.core.training.graph_slice import reaching_calls
-from trainshift.core.training.horovod import Horovod
-from trainshift.core.training.origins import Origins
-from trainshift.core.training.rate_cases import RateCases
-from trainshift.core.training.rate_kinds import RateKind
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.script import Script, read_script
+from trainshift.training.execution.graph_slice import reaching_calls
+from trainshift.training.execution.origins import Origins
+from trainshift.training.horovod.existing_use import Horovod
+from trainshift.training.learning_rates.rate_cases import RateCases
+from trainshift.training.learning_rates.rate_kinds import RateKind
+from trainshift.training.uniformity.uniformity import Uniformity
 
 # Paths by which a value `made()` reaches the last line, with `other()` beside it where named.
 WAYS = [

@@ -9,14 +9,14 @@ import pytest
 
 from divergence_table import ALIKE, HEAD, SINKS, SOURCES, cell
 from trainshift.core.program import Program
-from trainshift.core.ranks.uniformity import Uniformity
-from trainshift.core.ranks.verdict import Divergent, Uniform, Unknown
 from trainshift.engine.analysis import Analysis, analyze
 from trainshift.engine.audit import faults_of
 from trainshift.engine.conversion import Status, convert
 from trainshift.libraries.divergence import CauseKind
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.script import Script, read_script
+from trainshift.training.uniformity.uniformity import Uniformity
+from trainshift.training.uniformity.verdict import Divergent, Uniform, Unknown
 
 
 @pytest.mark.sampled

@@ -7,11 +7,11 @@ import time
 import pytest
 
 from finding_fixtures import program_of
-from trainshift.core.training.loops import Loops
 from trainshift.engine.workspace import files_in_memory, read_linked
 from trainshift.python.names.script import Script
 from trainshift.python.names.values import Function
 from trainshift.restrictions import RESTRICTIONS
+from trainshift.training.loops.loops import Loops
 
 FIT = "import tensorflow as tf\nm = tf.keras.Sequential()\ndef train():\n    m.fit(x)\n"
 LOOP_RULES = [rule for rule in RESTRICTIONS if rule.code.startswith("TL")]

@@ -8,8 +8,8 @@ from importlib.util import find_spec
 
 import pytest
 
-from trainshift.core.ranks import horovod_api
 from trainshift.libraries import api
+from trainshift.training.horovod import horovod_api
 
 PRINT = "import sys; from trainshift.dev import {0}; sys.stdout.write({0}.render())"
 

@@ -26,11 +26,11 @@ from proof.odd import runs
 from proof.proving import failing, proven, verdicts
 from trainshift.core.choices import KERAS_3, KERAS_LEGACY, Choices
 from trainshift.core.program import Program
-from trainshift.core.ranks.for_keras2 import ForKeras2
 from trainshift.engine.conversion import Status, convert
 from trainshift.proving.interpreter import Interpreter, ask
 from trainshift.proving.observed.kerases import FLAG
 from trainshift.python.names.script import Script, read_script
+from trainshift.training.keras_version.for_keras2 import ForKeras2
 
 pytestmark = [pytest.mark.proof, pytest.mark.keras3]
 

@@ -14,8 +14,6 @@ from trainshift.cli.programs.units import is_script
 from trainshift.cli.report import place, plural, short_place
 from trainshift.cli.terminal import Printer, ProgressBar, Segment, visible, wants_colour
 from trainshift.core.program import Program
-from trainshift.core.training.loop_kinds import KNOWN_PATTERNS, Loop, header
-from trainshift.core.training.loops import LOOKED_FOR, Loops
 from trainshift.engine.cells import Spot
 from trainshift.engine.checking import Region
 from trainshift.engine.programs import Programs
@@ -29,6 +27,8 @@ from trainshift.python.names.script import Script
 from trainshift.python.source.source import Span, one_line
 from trainshift.python.syntax.chunk_syntax import Scope
 from trainshift.python.syntax.chunks import ParseFailure
+from trainshift.training.loops.loop_kinds import KNOWN_PATTERNS, Loop, header
+from trainshift.training.loops.loops import LOOKED_FOR, Loops
 
 _VERSION = 1
 

@@ -12,10 +12,10 @@ from typing import NamedTuple, Protocol, TextIO
 
 from trainshift.cli.diff import decoded, is_text, lies_outside, print_diffs, root
 from trainshift.cli.terminal import Printer, Segment, visible, wants_colour, width_of
-from trainshift.core.training.loop_kinds import Pattern
 from trainshift.engine.cells import Spot
 from trainshift.engine.checking import Region
 from trainshift.engine.conversion import Note, Status
+from trainshift.training.loops.loop_kinds import Pattern
 
 ERROR = "error"
 INTERNAL_ERROR = "internal error"

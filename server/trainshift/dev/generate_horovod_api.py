@@ -1,4 +1,4 @@
-"""Write `core/ranks/horovod_api.json` from the installed Horovod 0.28.1.
+"""Write `training/horovod/horovod_api.json` from the installed Horovod 0.28.1.
 
 `python -m trainshift.dev.generate_horovod_api` writes the file.
 """
@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
-from trainshift.core.ranks import horovod_api
+from trainshift.training.horovod import horovod_api
 
 _DOORS = ("horovod.tensorflow", "horovod.tensorflow.keras", "horovod.keras")
 # The modules whose members scripts use.

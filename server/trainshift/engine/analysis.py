@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from trainshift.core.choices import Choices
 from trainshift.core.finding import Finding
 from trainshift.core.program import Program
-from trainshift.core.training.horovod import Horovod
 from trainshift.engine.audit import Fault, faults_of
 from trainshift.engine.audit.hazards import hazards_left
 from trainshift.engine.edited import edited, forget_edited
@@ -28,9 +27,10 @@ from trainshift.python.syntax.chunks import ChunkCache, ParseFailure
 from trainshift.restrictions import HAZARDS
 from trainshift.rewriting.import_effects import runs_early
 from trainshift.rewriting.prerequisites import Prerequisites
-from trainshift.rewriting.ranks.choice import Choice
 from trainshift.rewriting.steps.minimizing import Minimizing
 from trainshift.rewriting.strategies.leaving import Leaving
+from trainshift.training.horovod.choice import Choice
+from trainshift.training.horovod.existing_use import Horovod
 from trainshift.transforms import TRANSFORMS
 from trainshift.transforms.rule import Transform
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
 from trainshift.core.finding import Effect, Finding, Line, Verdict
 from trainshift.core.program import Program
-from trainshift.core.training.loops import Loops
 from trainshift.engine.cells import Body, Plain
 from trainshift.engine.compiling import compiles
 from trainshift.engine.effects.outcomes import Effects, with_left_out
@@ -42,6 +41,7 @@ from trainshift.python.source.source import BOM, Source, Span
 from trainshift.python.syntax.chunks import ParseFailure
 from trainshift.restrictions import RESTRICTIONS
 from trainshift.static_graphs import codes as static_graphs
+from trainshift.training.loops.loops import Loops
 
 if TYPE_CHECKING:
     from trainshift.engine.effects.asking import Forecast

@@ -9,8 +9,6 @@ from enum import Enum
 
 from trainshift.core.choices import Choices
 from trainshift.core.layout import Layout
-from trainshift.core.training.loop_kinds import Pattern
-from trainshift.core.training.loops import Loops
 from trainshift.engine.analysis import Analysis, analyze_script
 from trainshift.engine.cells import Cells
 from trainshift.engine.compiling import compiles
@@ -27,7 +25,9 @@ from trainshift.python.source.edit import Change, Edit, Plan, Remark, apply, mer
 from trainshift.python.source.source import BOM, Source, Span, one_line
 from trainshift.python.syntax.chunks import ParseFailure
 from trainshift.rewriting.prerequisites import Prerequisites
-from trainshift.rewriting.target import Target
+from trainshift.training.keras_version.target import Target
+from trainshift.training.loops.loop_kinds import Pattern
+from trainshift.training.loops.loops import Loops
 
 _TOGETHER = "the strategy is used in several files; convert the whole program"
 MAGIC_IN_THE_WAY = "a statement that has to change shares its line with a magic; give it a line of its own"

@@ -10,9 +10,6 @@ from trainshift.core.finding import Finding, Verdict
 from trainshift.core.libraries import Libraries
 from trainshift.core.program import Program
 from trainshift.core.rule import Restriction
-from trainshift.core.training.loops import Loops
-from trainshift.core.training.session_loops import MONITORED
-from trainshift.core.training.step_names import STEPPING
 from trainshift.libraries import api
 from trainshift.libraries.entries import Role
 from trainshift.python.names.linked_program import LinkedProgram
@@ -20,6 +17,9 @@ from trainshift.python.source.edit import Change
 from trainshift.python.source.source import Span
 from trainshift.restrictions import HAZARDS, RESTRICTIONS
 from trainshift.static_graphs.codes import STATIC_CODES, StaticCode
+from trainshift.training.loops.loops import Loops
+from trainshift.training.loops.session_loops import MONITORED
+from trainshift.training.loops.step_names import STEPPING
 
 log = logging.getLogger(__name__)
 ALL_CODES = frozenset(rule.code for rule in RESTRICTIONS)
@@ -81,8 +81,8 @@ def find(
 
 def _by_hand(whole: Program, hazards: Judgement) -> str:
     """A summary of how a program was distributed by hand, with the number of its mistakes."""
-    from trainshift.core.ranks.branches import Branches
-    from trainshift.core.ranks.by_hand import ByHand
+    from trainshift.training.distribution_summary import ByHand
+    from trainshift.training.ranks.branches import Branches
 
     if not whole.fact(Branches).is_judged or hazards.defects:
         return ""
@@ -115,7 +115,7 @@ def hazards_of(
     pause: Callable[[], None] = lambda: None,
 ) -> Judgement:
     """The hazards of a whole program, with places in its joined text; none without Horovod."""
-    from trainshift.core.ranks.branches import Branches
+    from trainshift.training.ranks.branches import Branches
 
     if not program.fact(Branches).is_judged:
         return Judgement(())

@@ -15,8 +15,6 @@ from typing import Any, Protocol
 
 from trainshift.core.choices import Choices
 from trainshift.core.program import Program
-from trainshift.core.training.loop_reader import candidates
-from trainshift.core.training.loops import Loops
 from trainshift.engine.analysis import Analysis, analyze_script, whole_program
 from trainshift.engine.workspace import ParsedFiles, is_test, linked
 from trainshift.python.flow.traversal import reachable
@@ -26,7 +24,9 @@ from trainshift.python.source.edit import Change, Edit, Suits, Withheld
 from trainshift.python.source.source import Span
 from trainshift.python.syntax.chunk_syntax import Statement, behind_main_guard
 from trainshift.python.syntax.code import Code
-from trainshift.rewriting.ranks.agreement import Agreement
+from trainshift.training.loops.loop_reader import candidates
+from trainshift.training.loops.loops import Loops
+from trainshift.training.seeds.agreement import Agreement
 from trainshift.transforms import TRANSFORMS
 
 # The rules whose changes one program may make and another one, sharing the file, leave out.

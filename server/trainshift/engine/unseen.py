@@ -6,16 +6,16 @@ import ast
 
 from trainshift.core.libraries import full_name
 from trainshift.core.program import Program
-from trainshift.core.training.graph_slice import occurrences_behind
-from trainshift.core.training.loops import Loops
-from trainshift.core.training.session_loops import MONITORED
-from trainshift.core.training.step_names import STEPPING
-from trainshift.core.training.steps import Steps
 from trainshift.libraries import api
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.values import Function, texts
 from trainshift.python.syntax.chunk_syntax import Site, argument, arguments
-from trainshift.rewriting.tf1.graphs import Graphs
+from trainshift.training.execution.graph_slice import occurrences_behind
+from trainshift.training.loops.loops import Loops
+from trainshift.training.loops.session_loops import MONITORED
+from trainshift.training.loops.step_names import STEPPING
+from trainshift.training.loops.steps import Steps
+from trainshift.training.optimizers.graphs import Graphs
 
 # Functions that load a graph, or look up an operation by its name.
 _LOADING = (

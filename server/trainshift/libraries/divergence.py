@@ -1,7 +1,7 @@
 """Divergence: the calls of libraries whose results differ from one process to the next.
 
 Entries of libraries, and method names for unknown objects, state it.  Draws that a seed makes equal are not
-included: `core/ranks/draws.py` handles them.
+included: `training/uniformity/draws.py` handles them.
 """
 
 from __future__ import annotations

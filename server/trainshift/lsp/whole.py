@@ -9,8 +9,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from trainshift.core.program import Program
-from trainshift.core.training.loop_kinds import Loop, Pattern
-from trainshift.core.training.loops import Loops
 from trainshift.engine.analysis import Analysis
 from trainshift.engine.conversion import Conversion, Status, obstacle, without_gaps
 from trainshift.engine.effects.asking import outcomes_of
@@ -21,7 +19,9 @@ from trainshift.engine.workspace import ParsedFiles
 from trainshift.python.names.script import Script
 from trainshift.python.source.edit import Change, Withheld
 from trainshift.python.source.source import Source, Span
-from trainshift.rewriting.target import Target
+from trainshift.training.keras_version.target import Target
+from trainshift.training.loops.loop_kinds import Loop, Pattern
+from trainshift.training.loops.loops import Loops
 
 log = logging.getLogger(__name__)
 

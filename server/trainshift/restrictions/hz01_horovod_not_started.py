@@ -22,16 +22,16 @@ from __future__ import annotations
 import ast
 
 from trainshift.core.program import Program
-from trainshift.core.ranks.course import Course
-from trainshift.core.ranks.horovod_api import COLLECTIVE, RANK, SIZE
 from trainshift.core.report import Report
 from trainshift.core.rule import Findings
-from trainshift.core.training.horovod import Horovod
 from trainshift.python.names.values import Unknown
 from trainshift.python.source.edit import Change
 from trainshift.python.syntax.chunk_syntax import Site
-from trainshift.restrictions.facts.moves import moved
-from trainshift.restrictions.facts.places import text_of
+from trainshift.restrictions.fixes.moves import moved
+from trainshift.restrictions.fixes.places import text_of
+from trainshift.training.horovod.existing_use import Horovod
+from trainshift.training.horovod.horovod_api import COLLECTIVE, RANK, SIZE
+from trainshift.training.loops.execution_order import Course
 
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _STARTING = ("init", "setup", "set_up", "hvd", "horovod", "distribut")

@@ -22,12 +22,12 @@ from __future__ import annotations
 
 from trainshift.core.finding import Verdict
 from trainshift.core.program import Program
-from trainshift.core.ranks.course import Course
-from trainshift.core.ranks.gpus import By, Gpus
-from trainshift.core.ranks.together import Together
 from trainshift.core.report import Report
 from trainshift.core.rule import Findings
-from trainshift.core.training.horovod import Horovod
+from trainshift.training.devices.gpus import By, Gpus
+from trainshift.training.horovod.existing_use import Horovod
+from trainshift.training.loops.execution_order import Course
+from trainshift.training.ranks.shared_loops import Together
 
 _WHY = "Every rank uses all GPUs of its machine, and trains on the first."
 

@@ -20,14 +20,14 @@ from __future__ import annotations
 import ast
 
 from trainshift.core.program import Program
-from trainshift.core.ranks.gpus import By, Choice, Gpus
-from trainshift.core.ranks.together import Together
 from trainshift.core.report import Report
 from trainshift.core.rule import Findings
-from trainshift.core.training.horovod import Horovod
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.source.edit import Change
-from trainshift.restrictions.facts.places import replaced
+from trainshift.restrictions.fixes.places import replaced
+from trainshift.training.devices.gpus import By, Choice, Gpus
+from trainshift.training.horovod.existing_use import Horovod
+from trainshift.training.ranks.shared_loops import Together
 
 
 def check(program: Program, report: Report) -> Findings:

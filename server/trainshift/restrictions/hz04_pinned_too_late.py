@@ -22,18 +22,18 @@ optimizers.
 from __future__ import annotations
 
 from trainshift.core.program import Program
-from trainshift.core.ranks.course import Course
-from trainshift.core.ranks.strangers import Strangers
 from trainshift.core.report import Report
 from trainshift.core.rule import Findings
-from trainshift.core.training.executions import Executions
-from trainshift.core.training.horovod import Horovod
 from trainshift.libraries import api
 from trainshift.python.names.values import Class, Function, Library
 from trainshift.python.source.edit import Change
 from trainshift.python.syntax.chunk_syntax import Site, Statement
-from trainshift.restrictions.facts.moves import abreast, moved, needed
-from trainshift.restrictions.facts.places import beside
+from trainshift.restrictions.fixes.moves import abreast, moved, needed
+from trainshift.restrictions.fixes.places import beside
+from trainshift.training.execution.executions import Executions
+from trainshift.training.horovod.existing_use import Horovod
+from trainshift.training.loops.execution_order import Course
+from trainshift.training.ranks.unsupported_api import Strangers
 
 _CLASSES = (*api.MODEL, *api.OPTIMIZERS, *api.METRIC, *api.VARIABLE, *api.DATASET)
 _TENSORS = frozenset(

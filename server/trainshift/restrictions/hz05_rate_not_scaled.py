@@ -21,12 +21,12 @@ from __future__ import annotations
 
 from trainshift.core.finding import Verdict
 from trainshift.core.program import Program
-from trainshift.core.ranks.feeds import Feeds
-from trainshift.core.ranks.rates import Rates
-from trainshift.core.ranks.together import Together
 from trainshift.core.report import Report
 from trainshift.core.rule import Findings
 from trainshift.python.syntax.chunk_syntax import Site
+from trainshift.training.data.loop_inputs import Feeds
+from trainshift.training.learning_rates.rates import Rates
+from trainshift.training.ranks.shared_loops import Together
 
 
 def check(program: Program, report: Report) -> Findings:

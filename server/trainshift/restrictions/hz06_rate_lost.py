@@ -30,26 +30,26 @@ from collections.abc import Iterator
 
 from trainshift.core.finding import Finding, Verdict
 from trainshift.core.program import Program
-from trainshift.core.ranks.for_keras2 import ForKeras2
-from trainshift.core.ranks.own_horovod import RATE_CALLBACKS
-from trainshift.core.ranks.rates import Rates
-from trainshift.core.ranks.scaling import Scaling
-from trainshift.core.ranks.strangers import Strangers
-from trainshift.core.ranks.together import Together
-from trainshift.core.ranks.trails import Trails
 from trainshift.core.report import Report
 from trainshift.core.rule import Findings
-from trainshift.core.training.horovod import Horovod
-from trainshift.core.training.rate_cases import RateCases
-from trainshift.core.training.rate_kinds import RateKind
-from trainshift.core.training.rate_settings import RateSettings
 from trainshift.libraries import api
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.values import Instance, Literal
 from trainshift.python.source.edit import Change, Edit
 from trainshift.python.syntax.chunk_syntax import Binding, Scope, Site, argument, arguments, children
-from trainshift.restrictions.facts.factors import multiplied, without_factor
-from trainshift.restrictions.facts.places import appended, beside, horovod_name, replaced, text_of
+from trainshift.restrictions.fixes.factors import multiplied, without_factor
+from trainshift.restrictions.fixes.places import appended, beside, horovod_name, replaced, text_of
+from trainshift.training.horovod.existing_use import Horovod
+from trainshift.training.horovod.own_horovod import RATE_CALLBACKS
+from trainshift.training.keras_version.for_keras2 import ForKeras2
+from trainshift.training.learning_rates.rate_cases import RateCases
+from trainshift.training.learning_rates.rate_kinds import RateKind
+from trainshift.training.learning_rates.rate_settings import RateSettings
+from trainshift.training.learning_rates.rates import Rates
+from trainshift.training.learning_rates.scaling import Scaling
+from trainshift.training.ranks.shared_loops import Together
+from trainshift.training.ranks.unsupported_api import Strangers
+from trainshift.training.uniformity.backward_slice import Trails
 
 
 def check(program: Program, report: Report) -> Findings:

@@ -27,15 +27,15 @@ from __future__ import annotations
 
 from trainshift.core.finding import Related
 from trainshift.core.program import Program
-from trainshift.core.ranks.for_keras2 import ForKeras2
-from trainshift.core.ranks.together import Together
 from trainshift.core.report import Report
 from trainshift.core.rule import Findings
-from trainshift.core.training.horovod import KERAS
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.source.edit import Change
 from trainshift.python.syntax.chunk_syntax import Site
-from trainshift.restrictions.facts.places import beside, horovod_name, replaced
+from trainshift.restrictions.fixes.places import beside, horovod_name, replaced
+from trainshift.training.horovod.existing_use import KERAS
+from trainshift.training.keras_version.for_keras2 import ForKeras2
+from trainshift.training.ranks.shared_loops import Together
 
 _NOT = "Gradients are not averaged across ranks, so the ranks diverge."
 _TAKE_OUT = "Remove it, and let trainshift convert write the averaging."

@@ -26,12 +26,12 @@ import ast
 
 from trainshift.core.finding import Related
 from trainshift.core.program import Program
-from trainshift.core.ranks.for_keras2 import ForKeras2
-from trainshift.core.ranks.together import Together
 from trainshift.core.report import Report
 from trainshift.core.rule import Findings
 from trainshift.python.syntax.chunk_syntax import Site
-from trainshift.restrictions.facts.places import beside, text_of
+from trainshift.restrictions.fixes.places import beside, text_of
+from trainshift.training.keras_version.for_keras2 import ForKeras2
+from trainshift.training.ranks.shared_loops import Together
 
 
 def _what_to_write(program: Program, site: Site) -> str:

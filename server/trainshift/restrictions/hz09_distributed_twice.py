@@ -23,20 +23,20 @@ from __future__ import annotations
 import ast
 
 from trainshift.core.program import Program
-from trainshift.core.ranks.averaging import Averaging
-from trainshift.core.ranks.course import Course
-from trainshift.core.ranks.rates import TAPE_WRAPS, WRAPS
-from trainshift.core.ranks.together import Together
 from trainshift.core.report import Report
 from trainshift.core.rule import Findings
-from trainshift.core.training.control_flow import ControlFlow
-from trainshift.core.training.horovod import Horovod
-from trainshift.core.training.steps import Steps
 from trainshift.python.names.occurrence import Occurrence, of_call
 from trainshift.python.source.edit import Change, Edit
 from trainshift.python.syntax.chunk_syntax import Site, argument
 from trainshift.python.values.backward_slice import backward_slice
-from trainshift.restrictions.facts.places import beside, replaced
+from trainshift.restrictions.fixes.places import beside, replaced
+from trainshift.training.execution.control_flow import ControlFlow
+from trainshift.training.horovod.existing_use import Horovod
+from trainshift.training.learning_rates.rates import TAPE_WRAPS, WRAPS
+from trainshift.training.loops.execution_order import Course
+from trainshift.training.loops.steps import Steps
+from trainshift.training.optimizers.averaging import Averaging
+from trainshift.training.ranks.shared_loops import Together
 
 
 def check(program: Program, report: Report) -> Findings:

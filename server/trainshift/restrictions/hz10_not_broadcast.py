@@ -24,17 +24,17 @@ from collections.abc import Iterator
 
 from trainshift.core.finding import Related, Verdict
 from trainshift.core.program import Program
-from trainshift.core.ranks.beginning import Beginning
-from trainshift.core.ranks.broadcasts import Broadcasts
-from trainshift.core.ranks.restores import Restores
-from trainshift.core.ranks.strangers import Strangers
-from trainshift.core.ranks.together import Together
 from trainshift.core.report import Report
 from trainshift.core.rule import Findings
-from trainshift.core.training.horovod import Horovod
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.syntax.chunk_syntax import Site, argument
-from trainshift.restrictions.facts.places import beside
+from trainshift.restrictions.fixes.places import beside
+from trainshift.training.horovod.existing_use import Horovod
+from trainshift.training.initial_state.broadcasts import Broadcasts
+from trainshift.training.initial_state.initial_weights import Beginning
+from trainshift.training.initial_state.restores import Restores
+from trainshift.training.ranks.shared_loops import Together
+from trainshift.training.ranks.unsupported_api import Strangers
 
 _WHY = "The ranks start from different weights and stay different."
 

@@ -26,15 +26,15 @@ import ast
 from dataclasses import replace
 
 from trainshift.core.program import Program
-from trainshift.core.ranks.broadcasts import Broadcasts
-from trainshift.core.ranks.together import Together
 from trainshift.core.report import Report
 from trainshift.core.rule import Findings
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.source.edit import Change
 from trainshift.python.syntax.chunk_syntax import Site, Statement, argument, dotted
-from trainshift.restrictions.facts.moves import abreast, inserted, moved
-from trainshift.restrictions.facts.places import beside
+from trainshift.restrictions.fixes.moves import abreast, inserted, moved
+from trainshift.restrictions.fixes.places import beside
+from trainshift.training.initial_state.broadcasts import Broadcasts
+from trainshift.training.ranks.shared_loops import Together
 
 
 def check(program: Program, report: Report) -> Findings:

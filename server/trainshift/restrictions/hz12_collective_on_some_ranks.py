@@ -27,24 +27,24 @@ from collections.abc import Iterable, Iterator
 
 from trainshift.core.finding import Finding
 from trainshift.core.program import Program
-from trainshift.core.ranks.branches import Branch, Branches
-from trainshift.core.ranks.collectives import Collectives
-from trainshift.core.ranks.horovod_api import RANK
-from trainshift.core.ranks.list_members import callbacks
-from trainshift.core.ranks.own_horovod import OwnHorovod
-from trainshift.core.ranks.together import Together
 from trainshift.core.report import Report
 from trainshift.core.rule import Findings
-from trainshift.core.training.control_flow import ControlFlow
-from trainshift.core.training.horovod import Horovod
-from trainshift.core.training.loop_kinds import Pattern
-from trainshift.core.training.loops import Loops
 from trainshift.python.names.occurrence import Occurrence, of_call
 from trainshift.python.names.values import Instance, UserInstance, Value
 from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement, argument, dotted
 from trainshift.python.values.backward_slice import sliced
-from trainshift.restrictions.facts.moves import hoisted
-from trainshift.restrictions.facts.places import beside
+from trainshift.restrictions.fixes.moves import hoisted
+from trainshift.restrictions.fixes.places import beside
+from trainshift.training.execution.control_flow import ControlFlow
+from trainshift.training.horovod.existing_use import Horovod
+from trainshift.training.horovod.horovod_api import RANK
+from trainshift.training.horovod.own_horovod import OwnHorovod
+from trainshift.training.loops.loop_kinds import Pattern
+from trainshift.training.loops.loops import Loops
+from trainshift.training.ranks.branches import Branch, Branches
+from trainshift.training.ranks.collectives import Collectives
+from trainshift.training.ranks.shared_loops import Together
+from trainshift.training.uniformity.list_members import callbacks
 
 _SHARED = ("MetricAverageCallback", "BroadcastGlobalVariablesCallback", "BestModelCheckpoint")
 

@@ -34,24 +34,8 @@ from collections.abc import Callable, Iterator, Sequence
 from trainshift.core.finding import Finding, Verdict
 from trainshift.core.libraries import Libraries
 from trainshift.core.program import Program
-from trainshift.core.ranks.branches import Branch, Branches
-from trainshift.core.ranks.collectives import Collectives
-from trainshift.core.ranks.decisions import Decides, Decisions
-from trainshift.core.ranks.for_keras2 import ForKeras2
-from trainshift.core.ranks.list_members import callbacks
-from trainshift.core.ranks.own_horovod import OwnHorovod
-from trainshift.core.ranks.sinks import Sink, Sinks
-from trainshift.core.ranks.together import Together
-from trainshift.core.ranks.trails import Trails
-from trainshift.core.ranks.uniformity import Uniformity
-from trainshift.core.ranks.value_flow import ValueFlow, tests_around
 from trainshift.core.report import Report
 from trainshift.core.rule import Findings
-from trainshift.core.training.control_flow import ControlFlow
-from trainshift.core.training.executions import Executions, innermost_loop
-from trainshift.core.training.horovod import KERAS, TENSORFLOW, Horovod
-from trainshift.core.training.loop_kinds import SESSION_PATTERNS, Loop, Pattern
-from trainshift.core.training.stops import Stops
 from trainshift.libraries.divergence import CauseKind
 from trainshift.libraries.entries import Role
 from trainshift.python.flow import exits
@@ -70,8 +54,24 @@ from trainshift.python.syntax.chunk_syntax import (
     expression_path,
 )
 from trainshift.python.values.call_graph import called_from, functions_leading_to
-from trainshift.restrictions.facts.moves import hoisted, inserted
-from trainshift.restrictions.facts.places import horovod_name, replaced, text_of
+from trainshift.restrictions.fixes.moves import hoisted, inserted
+from trainshift.restrictions.fixes.places import horovod_name, replaced, text_of
+from trainshift.training.execution.control_flow import ControlFlow
+from trainshift.training.execution.executions import Executions, innermost_loop
+from trainshift.training.horovod.existing_use import KERAS, TENSORFLOW, Horovod
+from trainshift.training.horovod.own_horovod import OwnHorovod
+from trainshift.training.keras_version.for_keras2 import ForKeras2
+from trainshift.training.loops.loop_kinds import SESSION_PATTERNS, Loop, Pattern
+from trainshift.training.loops.stops import Stops
+from trainshift.training.ranks.branches import Branch, Branches
+from trainshift.training.ranks.collectives import Collectives
+from trainshift.training.ranks.decisions import Decides, Decisions
+from trainshift.training.ranks.shared_loops import Together
+from trainshift.training.ranks.sinks import Sink, Sinks
+from trainshift.training.uniformity.backward_slice import Trails
+from trainshift.training.uniformity.list_members import callbacks
+from trainshift.training.uniformity.uniformity import Uniformity
+from trainshift.training.uniformity.value_flow import ValueFlow, tests_around
 
 _STEERING = {"EarlyStopping": "val_loss", "ReduceLROnPlateau": "val_loss", "TerminateOnNaN": "loss"}
 _AVERAGING = "MetricAverageCallback"

@@ -25,17 +25,17 @@ import ast
 from trainshift.core.finding import Verdict
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
-from trainshift.core.ranks.feeds import Feed, Feeds
-from trainshift.core.ranks.shares import Shares, Uneven
-from trainshift.core.ranks.together import Together
-from trainshift.core.ranks.trails import Trails
 from trainshift.core.report import Report, span_of
 from trainshift.core.rule import Findings
-from trainshift.core.training.loop_kinds import Loop
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.source.edit import Change
 from trainshift.python.syntax.chunk_syntax import Scope, Site, argument, hides_arguments, last_name
-from trainshift.restrictions.facts.places import appended, beside, horovod_name
+from trainshift.restrictions.fixes.places import appended, beside, horovod_name
+from trainshift.training.data.loop_inputs import Feed, Feeds
+from trainshift.training.data.shares import Shares, Uneven
+from trainshift.training.loops.loop_kinds import Loop
+from trainshift.training.ranks.shared_loops import Together
+from trainshift.training.uniformity.backward_slice import Trails
 
 # Functions that create data with batches of their own.
 _DATASETS = ("batch", "padded_batch", "from_tensor_slices", "from_generator", "flow", "flow_from_directory")

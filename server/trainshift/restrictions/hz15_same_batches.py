@@ -22,15 +22,15 @@ from __future__ import annotations
 import ast
 
 from trainshift.core.program import Program
-from trainshift.core.ranks.feeds import Feed, Feeds
-from trainshift.core.ranks.together import Together
-from trainshift.core.ranks.uniformity import Uniformity
-from trainshift.core.ranks.verdict import Unknown
 from trainshift.core.report import Report
 from trainshift.core.rule import Findings
 from trainshift.python.names.occurrence import Occurrence, of_call
 from trainshift.python.source.edit import Change
-from trainshift.restrictions.facts.places import appended, horovod_name
+from trainshift.restrictions.fixes.places import appended, horovod_name
+from trainshift.training.data.loop_inputs import Feed, Feeds
+from trainshift.training.ranks.shared_loops import Together
+from trainshift.training.uniformity.uniformity import Uniformity
+from trainshift.training.uniformity.verdict import Unknown
 
 _MAKING = tuple(
     f"tensorflow.data.{name}"

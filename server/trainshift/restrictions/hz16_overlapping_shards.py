@@ -22,17 +22,17 @@ from __future__ import annotations
 import ast
 
 from trainshift.core.program import Program
-from trainshift.core.ranks.shares import Shares
-from trainshift.core.ranks.together import Together
 from trainshift.core.report import Report, span_of
 from trainshift.core.rule import Findings
-from trainshift.core.training.horovod import Horovod
 from trainshift.python.names.occurrence import Occurrence, of_call
 from trainshift.python.source.edit import Change, Edit
 from trainshift.python.source.source import Span
 from trainshift.python.syntax.chunk_syntax import Scope, Site, arguments, dotted
-from trainshift.restrictions.facts.moves import lines_of
-from trainshift.restrictions.facts.places import beside, replaced
+from trainshift.restrictions.fixes.moves import lines_of
+from trainshift.restrictions.fixes.places import beside, replaced
+from trainshift.training.data.shares import Shares
+from trainshift.training.horovod.existing_use import Horovod
+from trainshift.training.ranks.shared_loops import Together
 
 
 def check(program: Program, report: Report) -> Findings:

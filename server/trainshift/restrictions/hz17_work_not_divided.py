@@ -19,10 +19,10 @@ steps from outside. Not reported: ranks that share one batch.
 from __future__ import annotations
 
 from trainshift.core.program import Program
-from trainshift.core.ranks.feeds import Feed, Feeds
-from trainshift.core.ranks.together import Together
 from trainshift.core.report import Report
 from trainshift.core.rule import Findings
+from trainshift.training.data.loop_inputs import Feed, Feeds
+from trainshift.training.ranks.shared_loops import Together
 
 
 def check(program: Program, report: Report) -> Findings:

@@ -23,9 +23,6 @@ from collections.abc import Iterator
 from functools import partial
 
 from trainshift.core.program import Program
-from trainshift.core.ranks.feeds import Feeds
-from trainshift.core.ranks.together import Together
-from trainshift.core.ranks.uniformity import Uniformity
 from trainshift.core.report import Report
 from trainshift.core.rule import Findings
 from trainshift.python.flow.traversal import reachable
@@ -34,7 +31,10 @@ from trainshift.python.names.occurrence import Occurrence, of_call
 from trainshift.python.names.values import Literal
 from trainshift.python.source.edit import Change, Edit
 from trainshift.python.syntax.chunk_syntax import last_name
-from trainshift.restrictions.facts.places import text_of
+from trainshift.restrictions.fixes.places import text_of
+from trainshift.training.data.loop_inputs import Feeds
+from trainshift.training.ranks.shared_loops import Together
+from trainshift.training.uniformity.uniformity import Uniformity
 
 # This many ranks are common, so that fewer steps may be divided to 0.
 _FEW = 16

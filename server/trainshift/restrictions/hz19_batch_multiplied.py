@@ -22,15 +22,15 @@ from __future__ import annotations
 import ast
 
 from trainshift.core.program import Program
-from trainshift.core.ranks.feeds import Feed, Feeds
-from trainshift.core.ranks.together import Together
-from trainshift.core.ranks.uniformity import Uniformity
 from trainshift.core.report import Report
 from trainshift.core.rule import Findings
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.source.edit import Change, Edit
-from trainshift.restrictions.facts.factors import divided, without_factor
-from trainshift.restrictions.facts.places import horovod_name, text_of
+from trainshift.restrictions.fixes.factors import divided, without_factor
+from trainshift.restrictions.fixes.places import horovod_name, text_of
+from trainshift.training.data.loop_inputs import Feed, Feeds
+from trainshift.training.ranks.shared_loops import Together
+from trainshift.training.uniformity.uniformity import Uniformity
 
 
 def check(program: Program, report: Report) -> Findings:

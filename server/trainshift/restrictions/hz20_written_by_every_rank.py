@@ -21,11 +21,11 @@ that names the rank, a temporary one, and memory."""
 from __future__ import annotations
 
 from trainshift.core.program import Program
-from trainshift.core.ranks.together import Together
-from trainshift.core.ranks.writes import Writes
 from trainshift.core.report import Report
 from trainshift.core.rule import Findings
-from trainshift.restrictions.facts.places import text_of
+from trainshift.restrictions.fixes.places import text_of
+from trainshift.training.rank_regions.writes import Writes
+from trainshift.training.ranks.shared_loops import Together
 
 
 def check(program: Program, report: Report) -> Findings:

@@ -20,9 +20,9 @@ contain the rank, and prints before or after the loop.
 from __future__ import annotations
 
 from trainshift.core.program import Program
-from trainshift.core.ranks.writes import Writes
 from trainshift.core.report import Report
 from trainshift.core.rule import Findings
+from trainshift.training.rank_regions.writes import Writes
 
 
 def check(program: Program, report: Report) -> Findings:

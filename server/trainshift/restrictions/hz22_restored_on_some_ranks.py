@@ -24,15 +24,15 @@ from __future__ import annotations
 import ast
 
 from trainshift.core.program import Program
-from trainshift.core.ranks.restores import Restore, Restores
-from trainshift.core.ranks.together import Together
 from trainshift.core.report import Report
 from trainshift.core.rule import Findings
-from trainshift.core.training.horovod import KERAS, TENSORFLOW
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.source.edit import Change
-from trainshift.restrictions.facts.moves import inserted, moved
-from trainshift.restrictions.facts.places import beside, horovod_name
+from trainshift.restrictions.fixes.moves import inserted, moved
+from trainshift.restrictions.fixes.places import beside, horovod_name
+from trainshift.training.horovod.existing_use import KERAS, TENSORFLOW
+from trainshift.training.initial_state.restores import Restore, Restores
+from trainshift.training.ranks.shared_loops import Together
 
 
 def check(program: Program, report: Report) -> Findings:

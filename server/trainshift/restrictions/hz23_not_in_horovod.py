@@ -31,18 +31,18 @@ from dataclasses import replace
 
 from trainshift.core.finding import Verdict
 from trainshift.core.program import Program
-from trainshift.core.ranks import horovod_api
-from trainshift.core.ranks.for_keras2 import ForKeras2
-from trainshift.core.ranks.rates import Rates
-from trainshift.core.ranks.strangers import Stranger, Strangers
 from trainshift.core.report import Report
 from trainshift.core.rule import Findings
-from trainshift.core.training.horovod import Horovod
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.source.edit import Change, Edit
 from trainshift.python.syntax.chunk_syntax import arguments
-from trainshift.restrictions.facts.moves import inserted
-from trainshift.restrictions.facts.places import replaced
+from trainshift.restrictions.fixes.moves import inserted
+from trainshift.restrictions.fixes.places import replaced
+from trainshift.training.horovod import horovod_api
+from trainshift.training.horovod.existing_use import Horovod
+from trainshift.training.keras_version.for_keras2 import ForKeras2
+from trainshift.training.learning_rates.rates import Rates
+from trainshift.training.ranks.unsupported_api import Stranger, Strangers
 
 # The name of a second Horovod module.
 _ALIASES = dict(zip(horovod_api.DOORS, ("hvd_tf", "hvd_keras", "hvd_keras"), strict=True))

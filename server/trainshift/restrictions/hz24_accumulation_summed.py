@@ -25,15 +25,15 @@ from __future__ import annotations
 import ast
 
 from trainshift.core.program import Program
-from trainshift.core.ranks.rates import Rates
 from trainshift.core.report import Report
 from trainshift.core.rule import Findings
-from trainshift.core.training.horovod import Horovod
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.values import Literal
 from trainshift.python.source.edit import Change, Edit
 from trainshift.python.syntax.chunk_syntax import Site
-from trainshift.restrictions.facts.places import text_of
+from trainshift.restrictions.fixes.places import text_of
+from trainshift.training.horovod.existing_use import Horovod
+from trainshift.training.learning_rates.rates import Rates
 
 _PASSES, _AVERAGED = "backward_passes_per_step", "average_aggregated_gradients"
 _WRAPS = ("DistributedOptimizer", "PartialDistributedOptimizer")

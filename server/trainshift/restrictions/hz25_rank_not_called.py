@@ -23,14 +23,14 @@ import ast
 from collections.abc import Iterator
 
 from trainshift.core.program import Program
-from trainshift.core.ranks.horovod_api import RANK, SIZE
 from trainshift.core.report import Report
 from trainshift.core.rule import Findings
-from trainshift.core.training.horovod import Horovod
 from trainshift.python.names.expressions import ExpressionsByKind
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.syntax.chunk_syntax import last_name
-from trainshift.restrictions.facts.places import appended, text_of
+from trainshift.restrictions.fixes.places import appended, text_of
+from trainshift.training.horovod.existing_use import Horovod
+from trainshift.training.horovod.horovod_api import RANK, SIZE
 
 _TELLING = frozenset({*RANK, *SIZE})
 

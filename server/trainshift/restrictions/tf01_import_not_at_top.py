@@ -41,7 +41,6 @@ from trainshift.core.layout import Layout
 from trainshift.core.program import Program
 from trainshift.core.report import Report
 from trainshift.core.rule import Findings
-from trainshift.core.training.horovod import Horovod
 from trainshift.libraries.common import is_common
 from trainshift.python.flow.traversal import reachable
 from trainshift.python.lazy import cached_property
@@ -61,7 +60,8 @@ from trainshift.python.syntax.chunk_syntax import (
     last_name,
     root_name,
 )
-from trainshift.restrictions.facts.aliases import catches_import_error
+from trainshift.restrictions.names.aliases import catches_import_error
+from trainshift.training.horovod.existing_use import Horovod
 
 _IMPORTS = (ast.Import, ast.ImportFrom)
 _LINE = re.compile(r"\r\n|\n|\r")

@@ -53,7 +53,7 @@ from trainshift.python.syntax.chunk_syntax import (
     dotted,
     last_name,
 )
-from trainshift.restrictions.facts.aliases import Alias, Aliases, catches_import_error
+from trainshift.restrictions.names.aliases import Alias, Aliases, catches_import_error
 
 _MISSED = "the conversion may miss objects that are made through it"
 _HIDDEN = "Horovod's code would not find TensorFlow there. Rename it"

@@ -38,7 +38,7 @@ from trainshift.core.rule import Findings
 from trainshift.libraries import api
 from trainshift.python.source.edit import Change
 from trainshift.python.syntax.chunk_syntax import for_type_checkers
-from trainshift.restrictions.facts.aliases import MODULES, Alias, Aliases
+from trainshift.restrictions.names.aliases import MODULES, Alias, Aliases
 
 # Below `tensorflow.`: the modules that the rules read, and the consequence for a rank if they miss one.
 _THROUGH = {

@@ -37,7 +37,6 @@ from trainshift.core.layout import Layout
 from trainshift.core.program import Program
 from trainshift.core.report import Report
 from trainshift.core.rule import Findings
-from trainshift.core.training.effects import Effects
 from trainshift.libraries import entries
 from trainshift.libraries.entries import prints
 from trainshift.python.names.script import Script
@@ -47,6 +46,7 @@ from trainshift.python.source.source import Span, one_line
 from trainshift.python.syntax.chunk_syntax import Site, arguments, hides_arguments, last_name
 from trainshift.python.syntax.precedence import assigned
 from trainshift.python.values.effects import Effect, SideEffect
+from trainshift.training.loops.effects import Effects
 
 _PRINTS = ("builtins.print", "tensorflow.print")
 _TERMINAL = frozenset({"sys.stdout", "sys.stderr", "sys.__stdout__", "sys.__stderr__"})

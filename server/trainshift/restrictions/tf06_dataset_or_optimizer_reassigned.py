@@ -40,8 +40,8 @@ from trainshift.python.names.uses import NameUses
 from trainshift.python.source.edit import Change, Edit
 from trainshift.python.source.source import Span
 from trainshift.python.syntax.chunk_syntax import Binding, Scope, dotted, last_name
-from trainshift.restrictions.facts.creations import Creations, MadeKind, gives_dataset
-from trainshift.restrictions.facts.holders import excludes
+from trainshift.training.objects.creations import Creations, MadeKind, gives_dataset
+from trainshift.training.objects.holders import excludes
 
 _HELD = frozenset({MadeKind.DATASET, MadeKind.OPTIMIZER})
 # Calls that return their dataset or optimizer argument in another form.

@@ -34,8 +34,8 @@ from trainshift.core.finding import Related, Verdict
 from trainshift.core.program import Program
 from trainshift.core.report import Report
 from trainshift.core.rule import Findings
-from trainshift.restrictions.facts.creations import Creation, Creations, MadeKind
-from trainshift.restrictions.facts.holders import Condition
+from trainshift.training.objects.creations import Creation, Creations, MadeKind
+from trainshift.training.objects.holders import Condition
 
 _WHY = {
     MadeKind.DATASET: "Trainshift cannot tell which dataset the ranks share",

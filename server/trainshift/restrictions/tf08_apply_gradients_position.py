@@ -55,7 +55,7 @@ from trainshift.python.syntax.chunk_syntax import (
     expression_path,
     last_name,
 )
-from trainshift.restrictions.facts.creations import Creations, MadeKind
+from trainshift.training.objects.creations import Creations, MadeKind
 
 # The step methods of optimizers: the second on Keras 3, where other objects also have one.
 _METHODS = ("apply_gradients", "apply")

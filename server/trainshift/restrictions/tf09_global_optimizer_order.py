@@ -39,9 +39,6 @@ from trainshift.core.finding import Finding, Related, Verdict
 from trainshift.core.program import Program
 from trainshift.core.report import Report
 from trainshift.core.rule import Findings
-from trainshift.core.training.control_flow import ControlFlow
-from trainshift.core.training.effects import Effects
-from trainshift.core.training.loop_kinds import named_function
 from trainshift.libraries import entries
 from trainshift.libraries.roles import is_wrap
 from trainshift.python.names.uses import NameUses
@@ -49,8 +46,11 @@ from trainshift.python.names.values import Library
 from trainshift.python.source.edit import Change, Edit, Side
 from trainshift.python.syntax.chunk_syntax import Binding, Scope, Statement
 from trainshift.python.values.effects import Effect
-from trainshift.restrictions.facts.creations import Creations, MadeKind
-from trainshift.restrictions.facts.holders import excludes
+from trainshift.training.execution.control_flow import ControlFlow
+from trainshift.training.loops.effects import Effects
+from trainshift.training.loops.loop_kinds import named_function
+from trainshift.training.objects.creations import Creations, MadeKind
+from trainshift.training.objects.holders import excludes
 
 _GIVING = ("value", "context", "element", "import")
 _STEPS = ("apply_gradients", "minimize")

@@ -34,8 +34,8 @@ from __future__ import annotations
 from trainshift.core.program import Program
 from trainshift.core.report import Report
 from trainshift.core.rule import Findings
-from trainshift.restrictions.facts import one_name
-from trainshift.restrictions.facts.creations import MadeKind
+from trainshift.restrictions.names import one_name
+from trainshift.training.objects.creations import MadeKind
 
 
 def check(program: Program, report: Report) -> Findings:

@@ -32,13 +32,13 @@ from trainshift.core.finding import Related, Verdict
 from trainshift.core.program import Program
 from trainshift.core.report import Report
 from trainshift.core.rule import Findings
-from trainshift.core.training.loop_kinds import Loop
-from trainshift.core.training.loops import Loops
 from trainshift.python.names.script import Script
 from trainshift.python.names.values import Class, Function
 from trainshift.python.names.workspace import Workspace
 from trainshift.python.source.source import Span
 from trainshift.python.syntax.chunk_syntax import Binding
+from trainshift.training.loops.loop_kinds import Loop
+from trainshift.training.loops.loops import Loops
 
 
 def check(program: Program, report: Report) -> Findings:

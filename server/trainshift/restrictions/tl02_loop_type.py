@@ -35,8 +35,8 @@ from trainshift.core.finding import Related, Verdict
 from trainshift.core.program import Program
 from trainshift.core.report import Report
 from trainshift.core.rule import Findings
-from trainshift.core.training.loop_kinds import KNOWN_PATTERNS, Loop, Pattern
-from trainshift.core.training.loops import Loops
+from trainshift.training.loops.loop_kinds import KNOWN_PATTERNS, Loop, Pattern
+from trainshift.training.loops.loops import Loops
 
 _WHY = {
     Pattern.STRATEGY: "{call} runs under a tf.distribute strategy, which averages the gradients itself. "

@@ -37,12 +37,12 @@ from trainshift.core.finding import Finding, Related, Verdict
 from trainshift.core.program import Program
 from trainshift.core.report import Report
 from trainshift.core.rule import Findings
-from trainshift.core.training.loop_kinds import KNOWN_PATTERNS, Loop
-from trainshift.core.training.loops import Loops
-from trainshift.core.training.modes import Modes
-from trainshift.core.training.origins import Origins
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.source.source import Span
+from trainshift.training.execution.origins import Origins
+from trainshift.training.loops.exclusive_modes import Modes
+from trainshift.training.loops.loop_kinds import KNOWN_PATTERNS, Loop
+from trainshift.training.loops.loops import Loops
 
 
 def check(program: Program, report: Report) -> Findings:

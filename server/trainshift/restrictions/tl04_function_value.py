@@ -34,14 +34,14 @@ from trainshift.core.finding import Related
 from trainshift.core.program import Program
 from trainshift.core.report import Report
 from trainshift.core.rule import Findings
-from trainshift.core.training.loop_kinds import FITTING
-from trainshift.core.training.loops import LAUNCHERS, Loops
 from trainshift.libraries import api
 from trainshift.python.flow.traversal import closure
 from trainshift.python.names.values import Function, Member
 from trainshift.python.source.source import one_line
 from trainshift.python.syntax.chunk_syntax import Binding, Scope, Site, Statement, last_name
 from trainshift.python.syntax.slotted_ast import kind_of
+from trainshift.training.loops.loop_kinds import FITTING
+from trainshift.training.loops.loops import LAUNCHERS, Loops
 
 _ESTIMATOR_SPECS = ("tensorflow.estimator.TrainSpec", "tensorflow.estimator.EvalSpec")
 _ESTIMATOR_METHODS = frozenset({"train", "evaluate", "predict"})

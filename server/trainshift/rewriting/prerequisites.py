@@ -14,12 +14,6 @@ from dataclasses import replace
 from trainshift.core.layout import Layout
 from trainshift.core.libraries import Libraries
 from trainshift.core.program import Program
-from trainshift.core.ranks.decisions import Decisions
-from trainshift.core.training.fits import Fits
-from trainshift.core.training.horovod import KERAS, TENSORFLOW, Horovod
-from trainshift.core.training.loop_kinds import Pattern
-from trainshift.core.training.loops import Loops
-from trainshift.core.training.steps import Steps
 from trainshift.libraries import entries
 from trainshift.libraries.common import is_common
 from trainshift.libraries.devices import LIMITS_MEMORY
@@ -29,21 +23,27 @@ from trainshift.python.lazy import cached_property
 from trainshift.python.names.script import Script
 from trainshift.python.source.edit import Edit
 from trainshift.python.syntax.chunk_syntax import Binding, Statement, root_name
-from trainshift.rewriting.data.drawn_alike import DrawnAlike
-from trainshift.rewriting.flags import Flag, Flags
 from trainshift.rewriting.import_effects import ImportEffects, imports_package, is_import
-from trainshift.rewriting.keras.batch_norms import BatchNorms
 from trainshift.rewriting.keras.helpers import Helpers
 from trainshift.rewriting.keras.legacy import Legacy
-from trainshift.rewriting.keras.set_weights import SetWeights
-from trainshift.rewriting.pinning import Pinning
-from trainshift.rewriting.ranks.agreement import Agreement
-from trainshift.rewriting.ranks.guard_forms import Form, RootCall
-from trainshift.rewriting.ranks.root_only import RootOnly
-from trainshift.rewriting.rates.learning_rates import LearningRates
-from trainshift.rewriting.seed_places import SeedPlaces
 from trainshift.rewriting.style import Style
-from trainshift.rewriting.target import Target
+from trainshift.training.devices.pinning import Pinning
+from trainshift.training.horovod.existing_use import KERAS, TENSORFLOW, Horovod
+from trainshift.training.initial_state.batch_norms import BatchNorms
+from trainshift.training.initial_state.flags import Flag, Flags
+from trainshift.training.initial_state.set_weights import SetWeights
+from trainshift.training.keras_version.target import Target
+from trainshift.training.learning_rates.learning_rates import LearningRates
+from trainshift.training.loops.fits import Fits
+from trainshift.training.loops.loop_kinds import Pattern
+from trainshift.training.loops.loops import Loops
+from trainshift.training.loops.steps import Steps
+from trainshift.training.rank_regions.guard_forms import Form, RootCall
+from trainshift.training.rank_regions.root_only import RootOnly
+from trainshift.training.ranks.decisions import Decisions
+from trainshift.training.seeds.agreement import Agreement
+from trainshift.training.seeds.drawn_alike import DrawnAlike
+from trainshift.training.seeds.seed_places import SeedPlaces
 
 _TENSORFLOW = ("tensorflow", "tensorflow.compat.v1", "tensorflow.compat.v2")
 # The name of a Horovod module next to another one.

@@ -37,14 +37,14 @@ import ast
 from trainshift.core.choices import KERAS_3, KERAS_NAMES
 from trainshift.core.program import Program
 from trainshift.core.report import Report
-from trainshift.core.training.fits import Fits
-from trainshift.core.training.loops import Loops
-from trainshift.core.training.rate_cases import RateCases
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.source.source import Span
 from trainshift.python.syntax.chunk_syntax import argument
 from trainshift.rewriting.prerequisites import Prerequisites
-from trainshift.rewriting.target import Target
+from trainshift.training.keras_version.target import Target
+from trainshift.training.learning_rates.rate_cases import RateCases
+from trainshift.training.loops.fits import Fits
+from trainshift.training.loops.loops import Loops
 from trainshift.transforms.rule import Proposals
 
 _OPEN = "written for Keras 2, as no version was found; for TensorFlow 2.16 or later set `keras` to 3"

@@ -35,14 +35,14 @@ from __future__ import annotations
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
 from trainshift.core.report import Report
-from trainshift.core.training.effects import Effects
 from trainshift.python.source.edit import Edit
 from trainshift.python.syntax.chunk_syntax import Statement
 from trainshift.python.syntax.precedence import ELEMENT, Frame, of_each, product
 from trainshift.rewriting.prerequisites import Prerequisites
-from trainshift.rewriting.rates.learning_rates import LearningRates
-from trainshift.rewriting.rates.rate_places import Rate, is_replaced
-from trainshift.rewriting.reductions import Reductions
+from trainshift.training.learning_rates.learning_rates import LearningRates
+from trainshift.training.learning_rates.rate_places import Rate, is_replaced
+from trainshift.training.loops.effects import Effects
+from trainshift.training.optimizers.reductions import Reductions
 from trainshift.transforms.rule import Proposals
 
 _INSIDE = (

@@ -55,22 +55,22 @@ from __future__ import annotations
 
 import ast
 
-from trainshift.core.agents import Agent
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
 from trainshift.core.report import Report
-from trainshift.core.training.horovod import KERAS
 from trainshift.python.source.edit import Change, Edit, Withheld
 from trainshift.python.source.source import one_line
 from trainshift.python.syntax.chunk_syntax import Site, Statement
 from trainshift.python.syntax.precedence import handed_to, of_each
-from trainshift.rewriting.keras.agents import AgentOptimizers
 from trainshift.rewriting.keras.helpers import AVERAGED, Helpers
 from trainshift.rewriting.keras.schedule_configs import REGISTER, Remake, ScheduleConfigs
-from trainshift.rewriting.keras.wraps import Wrap, Wraps
 from trainshift.rewriting.prerequisites import Prerequisites
-from trainshift.rewriting.reductions import Form, Reductions
-from trainshift.rewriting.tf1.graphs import Graphs
+from trainshift.training.horovod.existing_use import KERAS
+from trainshift.training.loops.agents import Agent
+from trainshift.training.optimizers.agents import AgentOptimizers
+from trainshift.training.optimizers.graphs import Graphs
+from trainshift.training.optimizers.reductions import Form, Reductions
+from trainshift.training.optimizers.wraps import Wrap, Wraps
 from trainshift.transforms.rule import Proposals
 
 

@@ -34,12 +34,7 @@ from collections.abc import Iterator
 
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
-from trainshift.core.ranks.list_members import members
 from trainshift.core.report import Report
-from trainshift.core.training.control_flow import ControlFlow
-from trainshift.core.training.executions import Executions
-from trainshift.core.training.horovod import Horovod
-from trainshift.core.training.steps import VARIABLE_LISTS, Gradient, Steps, Tape, is_plain
 from trainshift.libraries import api
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.values import Display, Instance, Value
@@ -48,10 +43,15 @@ from trainshift.python.source.source import Span
 from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement, argument, dotted
 from trainshift.python.syntax.precedence import ARGUMENT, ELEMENT, Frame, Level, comments, handed_to
 from trainshift.rewriting.prerequisites import Prerequisites
-from trainshift.rewriting.ranks.choice import Choice
-from trainshift.rewriting.reductions import Form, Reductions
 from trainshift.rewriting.steps.minimizing import Minimizing
-from trainshift.rewriting.target import Target
+from trainshift.training.execution.control_flow import ControlFlow
+from trainshift.training.execution.executions import Executions
+from trainshift.training.horovod.choice import Choice
+from trainshift.training.horovod.existing_use import Horovod
+from trainshift.training.keras_version.target import Target
+from trainshift.training.loops.steps import VARIABLE_LISTS, Gradient, Steps, Tape, is_plain
+from trainshift.training.optimizers.reductions import Form, Reductions
+from trainshift.training.uniformity.list_members import members
 from trainshift.transforms.rule import Proposals
 
 _WRAPPER = "DistributedGradientTape"

@@ -39,24 +39,24 @@ from __future__ import annotations
 
 import ast
 
-from trainshift.core.agents import Agents, Beginning
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
 from trainshift.core.report import Report
-from trainshift.core.training.executions import Executions
-from trainshift.core.training.steps import APPLY, Step, Steps, is_plain
 from trainshift.libraries import api
 from trainshift.python.names.values import Unknown
 from trainshift.python.source.edit import Change, Edit, Side
 from trainshift.python.syntax.chunk_syntax import Scope, Statement, dotted, last_name
 from trainshift.rewriting.edits.kept_weights import broadcast_above, kept_above
 from trainshift.rewriting.edits.rank_guards import printed
-from trainshift.rewriting.flags import PAIRS_KEY, Flag, Flags
-from trainshift.rewriting.keras.agents import AgentOptimizers
-from trainshift.rewriting.keras.fixed_models import FixedModels
-from trainshift.rewriting.keras.set_weights import OTHER_BEGINNING, SetWeights
 from trainshift.rewriting.prerequisites import Prerequisites
-from trainshift.rewriting.target import Target
+from trainshift.training.execution.executions import Executions
+from trainshift.training.initial_state.fixed_models import FixedModels
+from trainshift.training.initial_state.flags import PAIRS_KEY, Flag, Flags
+from trainshift.training.initial_state.set_weights import OTHER_BEGINNING, SetWeights
+from trainshift.training.keras_version.target import Target
+from trainshift.training.loops.agents import Agents, Beginning
+from trainshift.training.loops.steps import APPLY, Step, Steps, is_plain
+from trainshift.training.optimizers.agents import AgentOptimizers
 from trainshift.transforms.rule import Proposals
 
 _COPIED = "{} is broadcast as well, since the script sets its weights"

@@ -41,11 +41,7 @@ import ast
 
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
-from trainshift.core.ranks.rates import Rates
 from trainshift.core.report import Report
-from trainshift.core.training.horovod import Horovod
-from trainshift.core.training.steps import is_plain
-from trainshift.core.training.what_trains import WhatTrains
 from trainshift.libraries.common import is_common
 from trainshift.python.names.occurrence import Occurrence, of_call
 from trainshift.python.names.values import Instance, Literal, Member, Value
@@ -53,15 +49,19 @@ from trainshift.python.source.edit import Edit
 from trainshift.python.source.source import one_line
 from trainshift.python.syntax.chunk_syntax import Site, Statement, argument
 from trainshift.python.syntax.precedence import Frame, Level, of_each, product
-from trainshift.rewriting.data.counters import Counters, Limit
-from trainshift.rewriting.data.global_batch import GlobalBatch
-from trainshift.rewriting.data.iterated import Iterated
-from trainshift.rewriting.data.pace import Pace, Taken
-from trainshift.rewriting.data.step_counts import StepCounts, stays
-from trainshift.rewriting.datasets.rests import is_rest, is_restored_count, whole_of_rest
 from trainshift.rewriting.prerequisites import Prerequisites
-from trainshift.rewriting.rates.counted_rates import CountedRate, CountedRates
-from trainshift.rewriting.rates.horizons import Horizon, Horizons
+from trainshift.training.data.loop_iterables import Iterated
+from trainshift.training.data.remaining_steps import is_rest, is_restored_count, whole_of_rest
+from trainshift.training.data.step_counts import StepCounts, stays
+from trainshift.training.horovod.existing_use import Horovod
+from trainshift.training.learning_rates.rates import Rates
+from trainshift.training.loops.steps import is_plain
+from trainshift.training.loops.what_trains import WhatTrains
+from trainshift.training.optimizers.global_batch import GlobalBatch
+from trainshift.training.steps_taken.counted_rates import CountedRate, CountedRates
+from trainshift.training.steps_taken.counters import Counters, Limit
+from trainshift.training.steps_taken.horizons import Horizon, Horizons
+from trainshift.training.steps_taken.step_division import Pace, Taken
 from trainshift.transforms.rule import Proposals
 
 _FEW = 16

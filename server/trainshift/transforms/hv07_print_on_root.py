@@ -41,8 +41,8 @@ from trainshift.rewriting.edits.rank_guards import (
     stands_alone,
 )
 from trainshift.rewriting.prerequisites import Prerequisites
-from trainshift.rewriting.ranks.guard_forms import Form, RootCall, RootKind
-from trainshift.rewriting.ranks.root_only import RootOnly
+from trainshift.training.rank_regions.guard_forms import Form, RootCall, RootKind
+from trainshift.training.rank_regions.root_only import RootOnly
 from trainshift.transforms.rule import Proposals
 
 

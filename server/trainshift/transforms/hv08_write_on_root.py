@@ -62,7 +62,6 @@ from trainshift.core.layout import Layout
 from trainshift.core.libraries import Libraries
 from trainshift.core.program import Program
 from trainshift.core.report import Report
-from trainshift.core.training.horovod import Horovod
 from trainshift.libraries import api
 from trainshift.libraries.entries import Entry, Role, opener
 from trainshift.python.source.edit import Change, Edit
@@ -78,15 +77,16 @@ from trainshift.rewriting.edits.rank_guards import (
     stands_alone,
 )
 from trainshift.rewriting.edits.session_broadcasts import broadcast, initialize
-from trainshift.rewriting.keras.wraps import Wraps
 from trainshift.rewriting.prerequisites import Prerequisites
-from trainshift.rewriting.ranks.guard_forms import Form, RootCall, RootKind
-from trainshift.rewriting.ranks.library_calls import LibraryCalls
-from trainshift.rewriting.ranks.read_back import Read, ReadBack
-from trainshift.rewriting.ranks.restored import Restored
-from trainshift.rewriting.ranks.root_only import RootOnly
-from trainshift.rewriting.target import Target
 from trainshift.rewriting.tf1.initializations import Initializations
+from trainshift.training.horovod.existing_use import Horovod
+from trainshift.training.keras_version.target import Target
+from trainshift.training.optimizers.wraps import Wraps
+from trainshift.training.rank_regions.guard_forms import Form, RootCall, RootKind
+from trainshift.training.rank_regions.library_calls import LibraryCalls
+from trainshift.training.rank_regions.read_back import Read, ReadBack
+from trainshift.training.rank_regions.restored import Restored
+from trainshift.training.rank_regions.root_only import RootOnly
 from trainshift.transforms.rule import Proposals
 
 _LOADING = "tensorflow.keras.models.load_model"

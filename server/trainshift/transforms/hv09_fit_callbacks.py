@@ -48,35 +48,35 @@ from dataclasses import replace
 from trainshift.core.layout import Layout
 from trainshift.core.libraries import Libraries
 from trainshift.core.program import Program
-from trainshift.core.ranks.own_horovod import BROADCAST
-from trainshift.core.ranks.uniformity import Uniformity
-from trainshift.core.ranks.value_flow import ValueFlow
 from trainshift.core.report import Report
-from trainshift.core.training.executions import Executions
-from trainshift.core.training.fits import Fit, Fits, hides
-from trainshift.core.training.horovod import Horovod
-from trainshift.core.training.stops import Stops
 from trainshift.libraries.entries import Role as Known
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.values import Instance
 from trainshift.python.source.edit import Change, Edit, Suits, Withheld
 from trainshift.python.syntax.chunk_syntax import Binding, Site, argument
-from trainshift.rewriting.data.divided_data import DividedData
 from trainshift.rewriting.edits.kept_weights import broadcast_above, kept_above
 from trainshift.rewriting.edits.list_edits import left, placed, put_first, run, titled
 from trainshift.rewriting.edits.rank_guards import guard_changes, only_argument
 from trainshift.rewriting.edits.root_elements import kept_to_root
-from trainshift.rewriting.keras.callbacks import CallbackLists, Callbacks
-from trainshift.rewriting.keras.first_batches import FirstBatches
 from trainshift.rewriting.keras.helpers import Helpers
-from trainshift.rewriting.keras.set_weights import OTHER_BEGINNING, SetWeights
-from trainshift.rewriting.keras.warm_ups import WARM_UP, WarmUps
-from trainshift.rewriting.list_roles import Role
 from trainshift.rewriting.prerequisites import Prerequisites
-from trainshift.rewriting.ranks.agreement import Agreement
-from trainshift.rewriting.ranks.guard_forms import Form, RootCall, RootKind
-from trainshift.rewriting.ranks.root_only import verbosity
-from trainshift.rewriting.target import Target
+from trainshift.training.data.divided_data import DividedData
+from trainshift.training.execution.executions import Executions
+from trainshift.training.horovod.existing_use import Horovod
+from trainshift.training.horovod.own_horovod import BROADCAST
+from trainshift.training.initial_state.first_batches import FirstBatches
+from trainshift.training.initial_state.set_weights import OTHER_BEGINNING, SetWeights
+from trainshift.training.keras_version.target import Target
+from trainshift.training.learning_rates.warm_ups import WARM_UP, WarmUps
+from trainshift.training.loops.fits import Fit, Fits, hides
+from trainshift.training.loops.stops import Stops
+from trainshift.training.rank_regions.callbacks import CallbackLists, Callbacks
+from trainshift.training.rank_regions.guard_forms import Form, RootCall, RootKind
+from trainshift.training.rank_regions.list_roles import Role
+from trainshift.training.rank_regions.root_only import verbosity
+from trainshift.training.seeds.agreement import Agreement
+from trainshift.training.uniformity.uniformity import Uniformity
+from trainshift.training.uniformity.value_flow import ValueFlow
 from trainshift.transforms.rule import Proposals
 
 _WHOLE = "every rank reads all of the data in each epoch, because fit has no steps_per_epoch to divide"

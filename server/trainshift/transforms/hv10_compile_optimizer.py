@@ -35,20 +35,20 @@ from trainshift.core.layout import Layout
 from trainshift.core.libraries import Libraries
 from trainshift.core.program import Program
 from trainshift.core.report import Report
-from trainshift.core.training.fits import Compile, Fit, Fits, method_argument
-from trainshift.core.training.horovod import Horovod
-from trainshift.core.training.steps import is_plain
 from trainshift.libraries import api
 from trainshift.python.source.edit import Change, Edit, Side, Withheld
 from trainshift.python.syntax.chunk_syntax import Site, is_alone, last_name
 from trainshift.python.syntax.fresh_names import fresh_name
 from trainshift.python.syntax.precedence import comments, handed_to
-from trainshift.rewriting.keras.compiled import Compiled, model_of
 from trainshift.rewriting.keras.helpers import DISTRIBUTE, Helpers
-from trainshift.rewriting.keras.wraps import Named, Unnamed, Wrap, Wraps
 from trainshift.rewriting.prerequisites import Prerequisites
-from trainshift.rewriting.reductions import Form, Reductions
-from trainshift.rewriting.target import Target
+from trainshift.training.horovod.existing_use import Horovod
+from trainshift.training.keras_version.target import Target
+from trainshift.training.loops.fits import Compile, Fit, Fits, method_argument
+from trainshift.training.loops.steps import is_plain
+from trainshift.training.optimizers.compiled import Compiled, model_of
+from trainshift.training.optimizers.reductions import Form, Reductions
+from trainshift.training.optimizers.wraps import Named, Unnamed, Wrap, Wraps
 from trainshift.transforms.rule import Proposals
 
 _BASE = "optimizer"

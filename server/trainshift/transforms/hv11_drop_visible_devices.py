@@ -33,18 +33,18 @@ from collections.abc import Iterator
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
 from trainshift.core.report import Report
-from trainshift.core.training.loops import Loops
-from trainshift.core.training.steps import is_plain
 from trainshift.python.names.values import Library, Module
 from trainshift.python.source.edit import Change, Edit, Remark
 from trainshift.python.source.source import Span, one_line
 from trainshift.python.syntax.chunk_syntax import Statement, arguments
 from trainshift.python.syntax.precedence import does_more
-from trainshift.rewriting.device_choices import Choices, DeviceChoices, Entry
-from trainshift.rewriting.device_places import DevicePlaces, Where
 from trainshift.rewriting.edits.entries import without
-from trainshift.rewriting.pinning import Pinning
 from trainshift.rewriting.prerequisites import Prerequisites
+from trainshift.training.devices.device_choices import Choices, DeviceChoices, Entry
+from trainshift.training.devices.device_places import DevicePlaces, Where
+from trainshift.training.devices.pinning import Pinning
+from trainshift.training.loops.loops import Loops
+from trainshift.training.loops.steps import is_plain
 from trainshift.transforms.rule import Proposals
 
 _TOO_LATE = (

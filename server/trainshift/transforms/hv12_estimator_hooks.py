@@ -61,7 +61,6 @@ from dataclasses import dataclass, field
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
 from trainshift.core.report import Report
-from trainshift.core.training.loops import Loops
 from trainshift.libraries import api
 from trainshift.python.source.edit import Edit
 from trainshift.python.syntax.chunk_syntax import Site, argument, hides_arguments
@@ -70,11 +69,12 @@ from trainshift.rewriting.edits.list_edits import left, placed, titled
 from trainshift.rewriting.edits.rank_guards import only_argument
 from trainshift.rewriting.edits.root_elements import kept_to_root
 from trainshift.rewriting.edits.session_configs import configured, hidden, proto
-from trainshift.rewriting.pinning import Pinning
 from trainshift.rewriting.prerequisites import Prerequisites
-from trainshift.rewriting.tf1.estimators import Canned, Estimators, Made
-from trainshift.rewriting.tf1.hooks import TRAIN_SPEC, HookLists, Hooks
 from trainshift.rewriting.tf1.sessions import CONFIGURED, Sessions
+from trainshift.training.devices.pinning import Pinning
+from trainshift.training.loops.loops import Loops
+from trainshift.training.optimizers.estimators import Canned, Estimators, Made
+from trainshift.training.rank_regions.hooks import TRAIN_SPEC, HookLists, Hooks
 from trainshift.transforms.rule import Proposals
 
 _RUN_CONFIGS = frozenset(name for name, word in CONFIGURED.items() if word == "session_config")

@@ -34,15 +34,15 @@ from __future__ import annotations
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
 from trainshift.core.report import Report
-from trainshift.core.training.loop_kinds import Pattern
-from trainshift.core.training.loops import Loops
 from trainshift.python.source.edit import Change, Edit, Withheld
-from trainshift.rewriting.data.pace import Pace
 from trainshift.rewriting.edits.session_broadcasts import broadcast
 from trainshift.rewriting.edits.session_configs import configured, hidden
 from trainshift.rewriting.prerequisites import Prerequisites
 from trainshift.rewriting.tf1.initializations import Initialization, Initializations
 from trainshift.rewriting.tf1.sessions import PLAIN, Pin, Sessions
+from trainshift.training.loops.loop_kinds import Pattern
+from trainshift.training.loops.loops import Loops
+from trainshift.training.steps_taken.step_division import Pace
 from trainshift.transforms.rule import Proposals
 
 _WHOLE = "every rank runs the training loop in full: its number of steps is not divided"

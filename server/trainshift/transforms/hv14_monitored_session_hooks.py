@@ -48,9 +48,9 @@ from trainshift.rewriting.edits.list_edits import left, placed, titled
 from trainshift.rewriting.edits.rank_guards import only_argument
 from trainshift.rewriting.edits.root_elements import kept_to_root
 from trainshift.rewriting.edits.session_configs import configured, hidden, proto
-from trainshift.rewriting.pinning import Pinning
-from trainshift.rewriting.tf1.hooks import HookLists, Hooks
 from trainshift.rewriting.tf1.sessions import CONFIGURED, PLAIN, Sessions
+from trainshift.training.devices.pinning import Pinning
+from trainshift.training.rank_regions.hooks import HookLists, Hooks
 from trainshift.transforms.rule import Proposals
 
 _DIRECTORIES = ("checkpoint_dir", "summary_dir")

@@ -73,14 +73,14 @@ from trainshift.python.syntax.precedence import (
     product,
     total,
 )
-from trainshift.rewriting.data.divided_data import DividedData
-from trainshift.rewriting.data.loop_data import LoopData
-from trainshift.rewriting.data.pace import ALL_TURNS, SAME_DATA, Pace, said_of_work
-from trainshift.rewriting.data.places import Form, Place
-from trainshift.rewriting.datasets.remedies import Draw, Remedies, Remedy
 from trainshift.rewriting.edits.draw_edits import made_alike, said_of
 from trainshift.rewriting.prerequisites import Prerequisites
 from trainshift.rewriting.style import Style
+from trainshift.training.data.divided_data import DividedData
+from trainshift.training.data.division_places import Form, Place
+from trainshift.training.data.loop_data import LoopData
+from trainshift.training.datasets.draw_remedies import Draw, Remedies, Remedy
+from trainshift.training.steps_taken.step_division import ALL_TURNS, SAME_DATA, Pace, said_of_work
 from trainshift.transforms.rule import Proposals
 
 # Functions that compute a vocabulary, or bounds, from their data without keeping them in a variable.

@@ -29,8 +29,8 @@ from trainshift.core.report import Report
 from trainshift.python.source.edit import Change, Remark
 from trainshift.python.syntax.precedence import total
 from trainshift.rewriting.prerequisites import Prerequisites
-from trainshift.rewriting.seed_places import SeedPlace, SeedPlaces
-from trainshift.rewriting.seeds import Seeds
+from trainshift.training.seeds.seed_places import SeedPlace, SeedPlaces
+from trainshift.training.seeds.seeds import Seeds
 from trainshift.transforms.rule import Proposals
 
 

@@ -29,10 +29,10 @@ from __future__ import annotations
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
 from trainshift.core.report import Report
-from trainshift.core.training.horovod import TENSORFLOW
 from trainshift.python.source.edit import Change, Edit
-from trainshift.rewriting.keras.batch_norms import BatchNorm, BatchNorms
 from trainshift.rewriting.prerequisites import Prerequisites
+from trainshift.training.horovod.existing_use import TENSORFLOW
+from trainshift.training.initial_state.batch_norms import BatchNorm, BatchNorms
 from trainshift.transforms.rule import Proposals
 
 _PREFIX = "batch_normalization"

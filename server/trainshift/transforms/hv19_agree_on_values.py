@@ -36,17 +36,17 @@ from __future__ import annotations
 
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
-from trainshift.core.ranks.decisions import Decides, Decisions
 from trainshift.core.report import Report
 from trainshift.libraries.divergence import CauseKind
 from trainshift.python.source.edit import Change, Suits, innermost
 from trainshift.python.source.source import one_line
 from trainshift.python.syntax.chunk_syntax import Site
 from trainshift.python.syntax.precedence import ARGUMENT, Frame, handed_to
-from trainshift.rewriting.data.drawn_alike import DrawnAlike
 from trainshift.rewriting.edits.draw_edits import made_alike, said_of
 from trainshift.rewriting.prerequisites import Prerequisites
-from trainshift.rewriting.ranks.agreement import Agreement, Form, Mend
+from trainshift.training.ranks.decisions import Decides, Decisions
+from trainshift.training.seeds.agreement import Agreement, Form, Mend
+from trainshift.training.seeds.drawn_alike import DrawnAlike
 from trainshift.transforms.rule import Proposals
 
 _END_ALONE = "each rank decides by its own values when the loop ends ({}); the others may wait forever"

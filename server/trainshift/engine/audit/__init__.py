@@ -13,19 +13,19 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from trainshift.core.program import Program
-from trainshift.core.ranks.averaging import Averaging
-from trainshift.core.ranks.beginning import Beginning
-from trainshift.core.ranks.dividing import Dividing
-from trainshift.core.ranks.flaws import Flaw
-from trainshift.core.ranks.scaling import Scaling
-from trainshift.core.training.horovod import Horovod
-from trainshift.core.training.loops import Loops
 from trainshift.engine.audit.hazards import original, serious
 from trainshift.engine.edited import edited, forget_edited
 from trainshift.python.source.edit import Change, Edit, merge
 from trainshift.python.source.source import Span
 from trainshift.restrictions import HAZARDS
 from trainshift.restrictions.hazard import InResult
+from trainshift.training.data.dividing import Dividing
+from trainshift.training.horovod.defects import Flaw
+from trainshift.training.horovod.existing_use import Horovod
+from trainshift.training.initial_state.initial_weights import Beginning
+from trainshift.training.learning_rates.scaling import Scaling
+from trainshift.training.loops.loops import Loops
+from trainshift.training.optimizers.averaging import Averaging
 
 log = logging.getLogger(__name__)
 

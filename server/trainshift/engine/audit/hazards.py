@@ -11,12 +11,12 @@ from dataclasses import replace
 
 from trainshift.core.finding import Finding, Verdict
 from trainshift.core.program import Program
-from trainshift.core.training.horovod import Horovod
 from trainshift.engine.edited import edited, forget_edited
 from trainshift.engine.findings import hazards_of
 from trainshift.python.source.edit import Change, Edit, merge
 from trainshift.python.source.source import Span
 from trainshift.restrictions import HAZARDS
+from trainshift.training.horovod.existing_use import Horovod
 
 log = logging.getLogger(__name__)
 _SERIOUS = frozenset(rule.code for rule in HAZARDS if rule.is_serious)

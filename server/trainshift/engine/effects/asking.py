@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from trainshift.core.choices import Choices
 from trainshift.core.finding import Effect
 from trainshift.core.program import Program
-from trainshift.core.training.loops import Loops
 from trainshift.engine.analysis import Analysis, analyze_script
 from trainshift.engine.audit import Fault
 from trainshift.engine.conversion import Conversion, Status, obstacle, without_gaps
@@ -27,6 +26,7 @@ from trainshift.python.names.script import Script
 from trainshift.python.names.workspace import MOST_CONVERTED
 from trainshift.python.source.source import Span, one_line
 from trainshift.restrictions import RESTRICTIONS
+from trainshift.training.loops.loops import Loops
 from trainshift.transforms import TRANSFORMS
 
 if TYPE_CHECKING:

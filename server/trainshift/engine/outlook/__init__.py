@@ -5,20 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from trainshift.core.agents import Agents
 from trainshift.core.finding import Verdict
 from trainshift.core.libraries import Libraries
 from trainshift.core.program import Program
-from trainshift.core.ranks.for_keras2 import ForKeras2
-from trainshift.core.ranks.keras_signs import TENSORFLOW, KerasSigns
-from trainshift.core.ranks.own_horovod import HOOK
-from trainshift.core.training.executions import is_of_one_branch
-from trainshift.core.training.fits import Fits
-from trainshift.core.training.horovod import Horovod
-from trainshift.core.training.loop_kinds import Pattern
-from trainshift.core.training.loops import LOOKED_FOR, Loops
-from trainshift.core.training.steps import Step, Steps
-from trainshift.core.training.what_trains import WhatTrains
 from trainshift.engine.findings import ON_LOOPS, find
 from trainshift.engine.outlook.starred import hidden_fit, hidden_start
 from trainshift.engine.own_codes import UNSUPPORTED_VERSION
@@ -29,12 +18,23 @@ from trainshift.libraries.entries import Role
 from trainshift.python.names.values import Function
 from trainshift.python.source.source import Span, one_line
 from trainshift.python.syntax.chunk_syntax import Scope, Site, argument
-from trainshift.rewriting.device_places import DevicePlaces, Where
-from trainshift.rewriting.keras.agents import AgentOptimizers
 from trainshift.rewriting.strategies.leaving import Leaving
 from trainshift.rewriting.strategies.uses import Strategies
-from trainshift.rewriting.target import Target
-from trainshift.rewriting.tf1.graphs import Graphs
+from trainshift.training.devices.device_places import DevicePlaces, Where
+from trainshift.training.execution.executions import is_of_one_branch
+from trainshift.training.horovod.existing_use import Horovod
+from trainshift.training.horovod.own_horovod import HOOK
+from trainshift.training.keras_version.for_keras2 import ForKeras2
+from trainshift.training.keras_version.keras_signs import TENSORFLOW, KerasSigns
+from trainshift.training.keras_version.target import Target
+from trainshift.training.loops.agents import Agents
+from trainshift.training.loops.fits import Fits
+from trainshift.training.loops.loop_kinds import Pattern
+from trainshift.training.loops.loops import LOOKED_FOR, Loops
+from trainshift.training.loops.steps import Step, Steps
+from trainshift.training.loops.what_trains import WhatTrains
+from trainshift.training.optimizers.agents import AgentOptimizers
+from trainshift.training.optimizers.graphs import Graphs
 
 # Names that distribute a script themselves, or hide its training loop.
 _SERVERS = "parameter servers already distribute this script; remove them first"

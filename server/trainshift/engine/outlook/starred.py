@@ -5,13 +5,13 @@ from __future__ import annotations
 import ast
 
 from trainshift.core.program import Program
-from trainshift.core.training.loop_kinds import FITTING
-from trainshift.core.training.loop_reader import is_strange
 from trainshift.libraries.common import ROOTS, is_common
 from trainshift.python.names.script import Script
 from trainshift.python.names.values import Function, Instance, Unknown
 from trainshift.python.source.source import one_line
 from trainshift.python.syntax.chunk_syntax import Site, root_name
+from trainshift.training.loops.loop_kinds import FITTING
+from trainshift.training.loops.loop_reader import is_strange
 
 # The start of loops other than `fit`, and a method that is called in such a loop.
 _STARTS = {

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from trainshift.core.choices import KERAS_2, KERAS_AUTO, Choices
 from trainshift.core.finding import Finding, Line, Related, Verdict
 from trainshift.core.program import Program
-from trainshift.core.training.loops import Loops
 from trainshift.engine.own_codes import UNSUPPORTED_VERSION
 from trainshift.engine.versions.runtime import SUPPORTED, Runtime, settled
 from trainshift.python.source.source import Span
+from trainshift.training.loops.loops import Loops
 
 _PACKAGES = ("tensorflow", "keras", "tf_keras")
 

@@ -21,7 +21,7 @@ from trainshift.lsp.text.documents import Part
 from trainshift.pages import page_url, section
 from trainshift.python.source.source import Span
 from trainshift.python.syntax.chunk_syntax import Site, last_name
-from trainshift.rewriting.data.divided_data import DividedData
+from trainshift.training.data.divided_data import DividedData
 
 _CODE = re.compile(rf"\b(?:{'|'.join(FAMILIES)})\d\d\b")
 _KERAS = ("tensorflow", "keras", "tf_keras")

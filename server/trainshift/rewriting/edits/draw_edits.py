@@ -8,8 +8,8 @@ from trainshift.core.layout import Layout
 from trainshift.core.program import Program
 from trainshift.python.source.edit import Edit, innermost
 from trainshift.python.syntax.precedence import Frame, Level, handed_to
-from trainshift.rewriting.datasets.remedies import Draw, Remedy
 from trainshift.rewriting.prerequisites import Prerequisites
+from trainshift.training.datasets.draw_remedies import Draw, Remedy
 
 _SAYS = {
     Remedy.SEED: "`{}` gets a seed, so that all ranks have one order",

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from trainshift.core.program import Program
-from trainshift.core.ranks.own_horovod import HOOK
 from trainshift.core.report import Report
 from trainshift.python.source.edit import Edit, Withheld
 from trainshift.rewriting.edits.list_edits import put_first
 from trainshift.rewriting.keras.helpers import Helpers
 from trainshift.rewriting.prerequisites import Prerequisites
-from trainshift.rewriting.target import Target
-from trainshift.rewriting.tf1.hooks import Hooks
+from trainshift.training.horovod.own_horovod import HOOK
+from trainshift.training.keras_version.target import Target
+from trainshift.training.rank_regions.hooks import Hooks
 
 
 def obstacle(report: Report, hooks: Hooks) -> Withheld | None:

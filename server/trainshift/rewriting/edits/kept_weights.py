@@ -7,7 +7,7 @@ from trainshift.core.program import Program
 from trainshift.python.source.edit import Edit
 from trainshift.python.syntax.chunk_syntax import Statement
 from trainshift.rewriting.prerequisites import Prerequisites
-from trainshift.rewriting.target import Target
+from trainshift.training.keras_version.target import Target
 
 _KEPT = "{} is broadcast above line {} as well, where the script keeps weights for later"
 

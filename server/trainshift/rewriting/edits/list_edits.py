@@ -12,8 +12,8 @@ from trainshift.core.report import Report
 from trainshift.python.source.edit import Edit, Withheld
 from trainshift.python.syntax.chunk_syntax import Site
 from trainshift.python.syntax.precedence import ALTERNATIVE, ELEMENT, STARRED, Frame
-from trainshift.rewriting.list_roles import Listed, Role
 from trainshift.rewriting.prerequisites import Prerequisites
+from trainshift.training.rank_regions.list_roles import Listed, Role
 
 
 def put_first(

@@ -7,10 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
-from trainshift.core.ranks.uniformity import Uniformity
 from trainshift.core.report import Report
-from trainshift.core.training.effects import Effects
-from trainshift.core.training.horovod import Horovod
 from trainshift.python.names.occurrence import of_call
 from trainshift.python.names.script import Script
 from trainshift.python.source.edit import Change, Edit, Withheld
@@ -18,9 +15,12 @@ from trainshift.python.syntax import precedence as framed
 from trainshift.python.syntax.chunk_syntax import Site, Statement, arguments, expression_path
 from trainshift.python.syntax.precedence import ELEMENT, Frame
 from trainshift.rewriting.prerequisites import Prerequisites
-from trainshift.rewriting.ranks.guard_forms import Form, RootCall, RootKind
-from trainshift.rewriting.ranks.root_only import RootOnly
-from trainshift.rewriting.ranks.summary_writers import is_writer
+from trainshift.training.horovod.existing_use import Horovod
+from trainshift.training.loops.effects import Effects
+from trainshift.training.rank_regions.guard_forms import Form, RootCall, RootKind
+from trainshift.training.rank_regions.root_only import RootOnly
+from trainshift.training.rank_regions.summary_writers import is_writer
+from trainshift.training.uniformity.uniformity import Uniformity
 
 PRINTED = "printed"
 """The name for a value that all ranks evaluate and that rank 0 prints in the statement below."""

@@ -8,15 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainshift.core.program import Program
-from trainshift.core.ranks.own_horovod import AVERAGE, BROADCAST, HOOK, OwnHorovod
 from trainshift.python.lazy import cached_property
 from trainshift.python.syntax.chunk_syntax import Scope
-from trainshift.rewriting.keras.agents import AgentOptimizers
-from trainshift.rewriting.keras.callbacks import CallbackLists
-from trainshift.rewriting.keras.compiled import Compiled
-from trainshift.rewriting.reductions import Form, Reductions
-from trainshift.rewriting.target import Target
-from trainshift.rewriting.tf1.hooks import HookLists
+from trainshift.training.horovod.own_horovod import AVERAGE, BROADCAST, HOOK, OwnHorovod
+from trainshift.training.keras_version.target import Target
+from trainshift.training.optimizers.agents import AgentOptimizers
+from trainshift.training.optimizers.compiled import Compiled
+from trainshift.training.optimizers.reductions import Form, Reductions
+from trainshift.training.rank_regions.callbacks import CallbackLists
+from trainshift.training.rank_regions.hooks import HookLists
 
 DISTRIBUTE = "hvd_distribute"
 AVERAGED = "hvd_averaged"

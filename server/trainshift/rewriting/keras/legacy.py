@@ -11,10 +11,10 @@ import sys
 
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
-from trainshift.core.ranks.keras_signs import FLAG, KerasSigns
 from trainshift.python.source.edit import Edit
 from trainshift.python.syntax.chunk_syntax import Statement
-from trainshift.rewriting.target import Target
+from trainshift.training.keras_version.keras_signs import FLAG, KerasSigns
+from trainshift.training.keras_version.target import Target
 
 
 class Legacy:

@@ -16,7 +16,7 @@ from trainshift.libraries import api
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.values import Class, Function, Instance, UserInstance, Values
 from trainshift.python.syntax.chunk_syntax import Binding, Scope, Statement, arguments, last_name
-from trainshift.rewriting.keras.wraps import Wraps
+from trainshift.training.optimizers.wraps import Wraps
 
 REGISTER = "register_keras_serializable"
 _DATACLASS = "dataclasses.dataclass"

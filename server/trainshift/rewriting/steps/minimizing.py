@@ -11,8 +11,6 @@ from dataclasses import dataclass
 
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
-from trainshift.core.training.loop_kinds import Loop, Pattern
-from trainshift.core.training.loops import Loops
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.values import Function
 from trainshift.python.source.edit import Edit, Side
@@ -21,6 +19,8 @@ from trainshift.python.syntax.chunk_syntax import Site, Statement, is_alone
 from trainshift.python.syntax.precedence import comments
 from trainshift.rewriting.prerequisites import Prerequisites
 from trainshift.rewriting.strategies.leaving import Leaving
+from trainshift.training.loops.loop_kinds import Loop, Pattern
+from trainshift.training.loops.loops import Loops
 
 _KEYWORDS = ("loss", "var_list", "tape")
 _TAPE = "tape"

@@ -9,7 +9,6 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from trainshift.core.program import Program
-from trainshift.core.training.executions import is_of_one_branch
 from trainshift.libraries import api
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.values import Instance, Value
@@ -22,6 +21,7 @@ from trainshift.python.syntax.chunk_syntax import (
     children,
     last_name,
 )
+from trainshift.training.execution.executions import is_of_one_branch
 
 # Functions that return the current strategy, which is the default strategy of one replica otherwise.
 GET_STRATEGY = "tensorflow.distribute.get_strategy"

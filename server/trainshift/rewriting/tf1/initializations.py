@@ -10,15 +10,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from trainshift.core.program import Program
-from trainshift.core.ranks.own_horovod import OwnHorovod
-from trainshift.core.training.executions import Executions
-from trainshift.core.training.graph_slice import reaching_calls
-from trainshift.core.training.horovod import Horovod
-from trainshift.core.training.loop_kinds import Pattern
-from trainshift.core.training.loops import Loops
-from trainshift.core.training.session_loops import MONITORED
-from trainshift.core.training.steps import is_plain
-from trainshift.core.training.what_trains import WhatTrains
 from trainshift.libraries import api
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.values import Display, Function, Instance, Unknown, Values
@@ -31,9 +22,18 @@ from trainshift.python.syntax.chunk_syntax import (
     last_name,
     root_name,
 )
-from trainshift.rewriting.ranks.root_only import RootOnly
-from trainshift.rewriting.tf1.graphs import Graphs
 from trainshift.rewriting.tf1.sessions import PLAIN
+from trainshift.training.execution.executions import Executions
+from trainshift.training.execution.graph_slice import reaching_calls
+from trainshift.training.horovod.existing_use import Horovod
+from trainshift.training.horovod.own_horovod import OwnHorovod
+from trainshift.training.loops.loop_kinds import Pattern
+from trainshift.training.loops.loops import Loops
+from trainshift.training.loops.session_loops import MONITORED
+from trainshift.training.loops.steps import is_plain
+from trainshift.training.loops.what_trains import WhatTrains
+from trainshift.training.optimizers.graphs import Graphs
+from trainshift.training.rank_regions.root_only import RootOnly
 
 _V1 = "tensorflow.compat.v1"
 _ALL_VARIABLES = frozenset(

@@ -11,15 +11,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from trainshift.core.program import Program
-from trainshift.core.ranks.uniformity import Uniformity
-from trainshift.core.training.horovod import Horovod
 from trainshift.libraries import api
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import Occurrence, of_call
 from trainshift.python.names.values import Instance, Library, Literal, Member, Value
 from trainshift.python.syntax.chunk_syntax import Site, Statement, argument, hides_arguments
-from trainshift.rewriting.pinning import DEVICES, Pinning
 from trainshift.rewriting.prerequisites import Prerequisites
+from trainshift.training.devices.pinning import DEVICES, Pinning
+from trainshift.training.horovod.existing_use import Horovod
+from trainshift.training.uniformity.uniformity import Uniformity
 
 _V1 = "tensorflow.compat.v1"
 _PROTO, _OPTIONS = f"{_V1}.ConfigProto", f"{_V1}.GPUOptions"

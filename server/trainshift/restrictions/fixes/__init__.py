@@ -1,0 +1,1 @@
+"""Edits that fix a hazard: moved statements, replaced texts, and factors."""

@@ -1,0 +1,1 @@
+"""Names of TensorFlow, its members, and the objects that TF05 and TF10 ask for."""

@@ -1,1 +1,0 @@
-"""The data of each training loop: their sources, and the place where each rank takes its share."""

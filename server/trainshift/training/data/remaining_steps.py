@@ -1,0 +1,66 @@
+"""Remaining steps: what is left of a number of steps after those that a restored counter has counted.
+
+A rank's counter, also one restored from a checkpoint, counts its own steps: of ``STEPS - done`` only the
+first number is divided.
+"""
+
+from __future__ import annotations
+
+import ast
+from functools import partial
+from typing import TypeGuard
+
+from trainshift.core.program import Program
+from trainshift.libraries import api
+from trainshift.libraries.methods import named
+from trainshift.python.flow.traversal import reachable
+from trainshift.python.names.occurrence import Occurrence
+from trainshift.python.names.values import Instance
+
+
+def whole_of_rest(program: Program, at: Occurrence) -> Occurrence | None:
+    """Return the number of all steps in a rest of them, ``STEPS`` in ``STEPS - done``; None if it is none."""
+    if not is_rest(at.node):
+        return None
+    taken, whole = (is_restored_count(program, at.part(each)) for each in (at.node.right, at.node.left))
+    return at.part(at.node.left) if taken and not whole else None
+
+
+def divided_of(program: Program, turns: Occurrence) -> Occurrence:
+    """Return the number to divide where a loop takes some turns: of a rest, which may have a name, all."""
+    step = program.names.steps_back(turns) if isinstance(turns.node, ast.Name) else None
+    is_named = step is not None and not step.unseen and len(step.sources) == 1
+    rest = step.sources[0] if step is not None and is_named else turns
+    return whole_of_rest(program, rest) or turns
+
+
+def is_rest(node: ast.expr) -> TypeGuard[ast.BinOp]:
+    """Return whether a number is the rest of another: ``STEPS - done``."""
+    return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub)
+
+
+def is_restored_count(program: Program, at: Occurrence) -> bool:
+    """Return whether a number comes from a counter in a checkpoint, or from an optimizer's."""
+    if not any(True for _ in program.script.sites_named(*named("restoring"))):
+        return False
+    behind = reachable([at], partial(_parts, program), lambda each: id(each.node))
+    return any(_is_counter(program, each) for each in behind)
+
+
+def _parts(program: Program, at: Occurrence) -> list[Occurrence]:
+    """The parts of an expression, or of the value it was bound to."""
+    step = program.names.steps_back(at) if isinstance(at.node, ast.Name) else None
+    found = [at.part(each) for each in ast.iter_child_nodes(at.node) if isinstance(each, ast.expr)]
+    return [*found, *(step.sources if step is not None else ())]
+
+
+def _is_counter(program: Program, at: Occurrence) -> bool:
+    names = program.names
+    if not isinstance(at.node, ast.Attribute):
+        return False
+    for owner in names.values(at.node.value, at.scope, at.statement):
+        if names.is_a(owner, *api.CHECKPOINT) and isinstance(owner, Instance):
+            return any(word.arg == at.node.attr for word in owner.node.keywords)
+        if at.node.attr == "iterations" and names.is_a(owner, *api.OPTIMIZERS):
+            return True
+    return False

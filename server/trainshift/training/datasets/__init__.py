@@ -1,0 +1,1 @@
+"""Datasets and generators: their construction, order and length."""

@@ -1,0 +1,1 @@
+"""Horovod in a program: its names and signatures, and the uses that a script has already."""

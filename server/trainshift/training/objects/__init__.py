@@ -1,0 +1,1 @@
+"""The datasets, optimizers and checkpoints that a script creates, and their holders."""

@@ -1,0 +1,257 @@
+"""Library calls: those that only rank 0 should make, and the form of their guard."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import sys
+
+from trainshift.core.libraries import Libraries
+from trainshift.core.program import Program
+from trainshift.libraries import entries
+from trainshift.libraries.entries import Entry, Role, prints
+from trainshift.python.flow.traversal import reachable
+from trainshift.python.lazy import cached_property
+from trainshift.python.names.occurrence import Occurrence, of_call
+from trainshift.python.names.values import Member, Value, texts
+from trainshift.python.syntax.chunk_syntax import Site, Statement, argument, arguments, is_alone, last_name
+from trainshift.training.horovod.existing_use import Horovod
+from trainshift.training.rank_regions.guard_forms import Form, is_context_manager
+from trainshift.training.rank_regions.library_effects import Acting, is_method
+from trainshift.training.uniformity.uniformity import Uniformity
+
+_KEPT = "it also reads the file, which is empty on other ranks; read it first, in a mode of its own"
+_REREAD = "it also reads the file, which only rank 0 has written; open it in a with statement"
+
+
+class LibraryCalls:
+    """The calls of one script into libraries that act outside the process."""
+
+    def __init__(self, program: Program) -> None:
+        self._script = program.script
+        self._names = program.names
+        self._horovod = program.fact(Horovod)
+        self._on_rank = program.fact(Uniformity).on_rank
+        self._libraries = program.fact(Libraries)
+        self._acting = program.fact(Acting)
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """The names of calls that may write, send or track."""
+        objects = self._libraries.sites(Role.WRITER_OBJECT)
+        is_made = any(not known.text("elsewhere") for _, known in objects)
+        methods = (each.name for each in self._script.sites if is_made and is_method(each))
+        return self._libraries.for_root.union(methods, _MOVING if self._imports_paths else ())
+
+    @cached_property
+    def _imports_paths(self) -> bool:
+        return any(each.full_name.partition(".")[0] == "pathlib" for each in self._script.imports)
+
+    def moves_path(self, site: Site) -> bool:
+        """Return whether a method of an unknown object moves a path, with an unused result.
+
+        Methods of tables and strings with such names return a value or take other arguments.
+        """
+        if not (is_alone(site) and is_method(site)) or site.name not in _MOVING or not self._imports_paths:
+            return False
+        words = {word.arg for word in site.node.keywords}
+        return words <= _PATH_WORDS and len(site.node.args) == _MOVING[site.name]
+
+    def form(self, site: Site, value: Value, known: Entry) -> Form | None:
+        """Return the form in which a call is kept to rank 0; None if every rank may make it."""
+        if known.role is Role.TRACKER:
+            return self._form_of_tracker(site, known)
+        if not self._acting.acts(site, value, known):
+            return None
+        if known.role is Role.WRITER_OBJECT and not isinstance(value, Member):
+            return self._form_of_object(site, known)
+        return Form.GUARD
+
+    def _form_of_tracker(self, site: Site, known: Entry) -> Form | None:
+        for key, form in (("argument", Form.QUIET), ("before", Form.BEFORE)):
+            if known.text(key):
+                return None if self._acting.is_quiet(site, known) else form
+        return Form.CONTEXT if known.flag("context") and is_context_manager(site) else Form.GUARD
+
+    def _form_of_object(self, site: Site, known: Entry) -> Form | None:
+        if is_context_manager(site):
+            return Form.GUARD
+        if not known.text("elsewhere"):
+            return Form.CONDITIONAL
+        path = argument(site.node, 0, known.text("path"))
+        by_rank = path is not None and self._on_rank(of_call(site).part(path))
+        return None if by_rank else Form.ELSEWHERE
+
+    def reason_against_nothing(self, site: Site) -> str:
+        """Return the reason why other ranks cannot enter a null context: they use the target of the
+        `with` statement.
+        """
+        bound = _entered_as(site)
+        if bound is None:
+            return ""
+        name = bound.id if isinstance(bound, ast.Name) else ""
+        used = filter(lambda each: self._may_read(each, name, site), self._script.statements)
+        if name and all(map(self._is_shown, used)):
+            return ""
+        return f"the block uses {ast.unparse(bound)}, which is None on other ranks; guard that first"
+
+    def _may_read(self, statement: Statement, name: str, site: Site) -> bool:
+        """Return whether a statement may read the target of a call's `with`, rather than that of another
+        one.
+        """
+        start = self._script.statement_span(site.statement).start
+        if statement.scope.function() is not site.scope.function() or statement is site.statement:
+            return False
+        withs = (each for each in statement.path() if isinstance(each.node, ast.With))
+        nearest = next((each for each in withs if name in _bound_by(each)), site.statement)
+        if nearest is not site.statement or self._script.statement_span(statement).start < start:
+            return False
+        return any(isinstance(part, ast.Name) and part.id == name for part in statement.own_parts())
+
+    def _is_shown(self, statement: Statement) -> bool:
+        """Return whether a statement is a print or a call of a tracker, which belongs to rank 0."""
+        node = statement.node
+        if not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)):
+            return False
+        site = self._script.site_of(node.value)
+        named = self._names.full_names(site.node.func, site.scope, statement)
+        return any(map(prints, named)) or self._libraries.called(site, Role.TRACKER) is not None
+
+    def reason_against_elsewhere(self, site: Site, known: Entry) -> str:
+        """Return the reason why other ranks cannot write to the null device: they read the file; "" if
+        they can.
+        """
+        path = argument(site.node, 0, known.text("path"))
+        if path is None or isinstance(path, ast.Starred):
+            return "the path may be hidden in * or ** arguments; pass it by name"
+        return _REREAD if self._acting.reads_too(site, known) else ""
+
+    def reason_against_devnull(self, site: Site) -> str:
+        """Return the reason why other ranks cannot open the null device instead of a file; "" if they can.
+
+        A mode such as ``a+`` or ``r+`` keeps the contents of the file, which the script then reads.
+        """
+        mode = argument(site.node, 1, "mode")
+        modes = texts(self._names.site_values(mode, site)) if mode is not None else []
+        if not any("+" in each and "w" not in each for each in modes):
+            return ""
+        bound = bound_to(site)
+        users = [each for each in self._script.statements if bound and self._may_read(each, bound, site)]
+        return "" if bound and all(_only_writes(each, bound) for each in users) else _KEPT
+
+    # Unknown calls
+
+    @cached_property
+    def left(self) -> dict[str, list[Site]]:
+        """The calls that every rank makes although perhaps only one should, by their packages.
+
+        They are statements that call unknown libraries, directly or through their objects, and that do not
+        set anything up.  Or they act beyond this program, and their result is used, or their command is
+        unknown.
+        """
+        found: dict[str, list[Site]] = {}
+        outside = dict(self._libraries.sites(Role.OUTSIDE))
+        for site, known in outside.items():
+            if self._is_left(site, known) and not self._horovod.site_on_root(site):
+                found.setdefault(known.package, []).append(site)
+        for site in self._script.sites if self._unknown else ():
+            if (
+                is_alone(site)
+                and site not in outside
+                and not site.name.startswith(_SETTING_UP)
+                and not self._horovod.site_on_root(site)
+            ):
+                for package in self._packages_behind(site) & self._unknown:
+                    found.setdefault(package, []).append(site)
+        return found
+
+    def _is_left(self, site: Site, known: Entry) -> bool:
+        acts = not known.listed("begins") and self._acting.acts_outside(site, known)
+        if not acts and known.flag("starts"):
+            return True
+        return acts != is_alone(site) and (acts or known.flag("command"))
+
+    @cached_property
+    def _unknown(self) -> frozenset[str]:
+        """The packages that the script imports and no entry describes.
+
+        For packages that act beyond the program, an entry describes only the known members.
+        """
+        imported = {each.full_name.partition(".")[0] for each in self._script.imports} - {""}
+        known = _KNOWN | sys.stdlib_module_names
+        unknown = itertools.filterfalse(entries.is_pure, imported - known)
+        return frozenset(each for each in unknown if self._libraries.roles(each) <= {Role.OUTSIDE})
+
+    def _packages_behind(self, site: Site) -> set[str]:
+        """The packages of a call's target: of its name, and of its receiver's creator."""
+        start = Occurrence(site.node, site.scope, site.statement)
+        behind = reachable([start], self._receivers, lambda at: id(at.node))
+        names = (name for at in behind for name in self._names.full_names(at.node, at.scope, at.statement))
+        return {name.partition(".")[0] for name in names}
+
+    def _receivers(self, at: Occurrence) -> tuple[Occurrence, ...]:
+        """The receivers and sources of an object, one step back."""
+        node = at.node
+        if isinstance(node, ast.Call):
+            return (at.part(node.func),)
+        if isinstance(node, ast.Attribute | ast.Subscript):
+            return (at.part(node.value),)
+        step = self._names.steps_back(at) if isinstance(node, ast.Name) else None
+        return (*step.sources, *step.within) if step is not None else ()
+
+
+# The methods of paths that move files, with their number of arguments.
+_MOVING = {"rename": 1, "replace": 1, "unlink": 0, "symlink_to": 1, "hardlink_to": 1, "rmdir": 0}
+_PATH_WORDS = frozenset({"missing_ok", "target_is_directory"})
+# The methods of an open file that read nothing, and the prefixes of functions that write to one.
+_FILE_WRITING = frozenset({"write", "writelines", "flush", "close", "seek", "tell", "fileno"})
+_WRITING_TO = ("dump", "print", "save", "to_", "write", "DictWriter")
+# Prefixes of calls that every rank needs: they set up its process, or its model.
+_SETTING_UP = (
+    "append", "apply", "build", "clear", "close", "compile", "config", "connect", "disable", "enable", "eval",
+    "extend", "filter", "fit", "init", "load", "manual_seed", "predict", "read", "register", "reset", "seed",
+    "set_", "setup", "step", "train", "update", "use",
+)  # fmt: skip
+# Libraries whose members with such names are handled elsewhere.
+_KNOWN = frozenset({"horovod", "tensorflow_datasets", "rich", "click", "joblib"})
+
+
+def _bound_by(statement: Statement) -> set[str]:
+    """The names that a `with` statement binds itself."""
+    assert isinstance(statement.node, ast.With)
+    return {
+        each.optional_vars.id for each in statement.node.items if isinstance(each.optional_vars, ast.Name)
+    }
+
+
+def bound_to(site: Site) -> str:
+    """Return the only name that a call's result is bound to, by ``with`` or an assignment; "" if none."""
+    node, target = site.statement.node, _entered_as(site)
+    if isinstance(node, ast.Assign) and node.value is site.node and len(node.targets) == 1:
+        target = node.targets[0]
+    return target.id if isinstance(target, ast.Name) else ""
+
+
+def _entered_as(site: Site) -> ast.expr | None:
+    """Return the target of the ``with`` that enters a call's result; None if there is none."""
+    node = site.statement.node
+    items = node.items if isinstance(node, ast.With) else []
+    return next((each.optional_vars for each in items if each.context_expr is site.node), None)
+
+
+def _only_writes(statement: Statement, name: str) -> bool:
+    """Return whether a statement does nothing with an open file but write to it."""
+    uses, writes = 0, 0
+    for part in statement.own_parts():
+        uses += isinstance(part, ast.Name) and part.id == name
+        if isinstance(part, ast.Call):
+            function, given = part.func, arguments(part)
+            is_method = isinstance(function, ast.Attribute) and _is_name(function.value, name)
+            writes += is_method and last_name(function) in _FILE_WRITING
+            is_given = any(_is_name(each, name) for each in given)
+            writes += is_given and last_name(function).startswith(_WRITING_TO)
+    return uses == writes
+
+
+def _is_name(node: ast.expr, name: str) -> bool:
+    return isinstance(node, ast.Name) and node.id == name

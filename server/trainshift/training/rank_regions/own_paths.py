@@ -1,0 +1,96 @@
+"""Own paths: writes to paths that contain the rank, which every rank may make."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+
+from trainshift.core.program import Program
+from trainshift.libraries import api
+from trainshift.libraries.methods import named
+from trainshift.python.names.occurrence import Occurrence
+from trainshift.python.names.values import Instance
+from trainshift.python.syntax.chunk_syntax import Site, argument, children
+from trainshift.python.values.backward_slice import sliced, sources
+from trainshift.training.horovod.existing_use import Horovod
+
+# The path parameters of classes and functions that write.
+_PLACES = (
+    "filepath", "filename", "file", "fname", "path", "path_or_buf", "save_path", "export_dir", "log_dir",
+    "logdir", "backup_dir", "checkpoint_dir", "output_dir", "directory", "to_file", "dst",
+)  # fmt: skip
+_RANKS = ("rank", "local_rank", "cross_rank")
+# Functions whose path argument comes after the data.
+_SECOND = frozenset(
+    {
+        "pickle.dump", "json.dump", "yaml.dump", "joblib.dump", "shutil.copy", "shutil.copyfile",
+        "shutil.copytree", "shutil.move", "tensorflow.saved_model.save",
+        "tensorflow.compat.v1.saved_model.simple_save", "tensorflow.io.write_graph",
+        "tensorflow.keras.models.save_model", "tensorflow.keras.utils.plot_model",
+    }
+)  # fmt: skip
+# Methods of an object opened at the path.
+_OF_OPENED = frozenset(
+    {"write", "writelines", "writerow", "writerows", "write_text", "write_bytes", "mkdir"}
+) | (named("writer") - {"save"})
+
+
+class OwnPaths:
+    """The calls of one script that write to a rank's own path."""
+
+    def __init__(self, program: Program) -> None:
+        self._script = program.script
+        self._names = program.names
+        self._horovod = program.fact(Horovod)
+
+    def has(self, site: Site) -> bool:
+        """Return whether the path of a writing call, or of its writer, depends on the rank."""
+        if not self._horovod.is_used:
+            return False
+        names = self._names.full_names(site.node.func, site.scope, site.statement)
+        if not names and isinstance(site.node.func, ast.Attribute):
+            return self._is_of_own(site, site.node.func.value)
+        return self._is_given_own(site, int(not names.isdisjoint(_SECOND)))
+
+    def _is_of_own(self, site: Site, receiver: ast.expr) -> bool:
+        """Like `has`, for the method of an object."""
+        values = self._names.site_values(receiver, site)
+        made = [each for each in values if isinstance(each, Instance)]
+        if any(self._names.is_a(each, *api.SAVER) for each in made):
+            return self._is_given_own(site, 1)
+        managers = [each for each in made if self._names.is_a(each, *api.CHECKPOINT_MANAGER)]
+        opened = made if site.name in _OF_OPENED else []
+        if managers or opened:
+            sites = [self._script.site_of(each.node) for each in managers or opened]
+            return all(self._is_given_own(each, int(bool(managers))) for each in sites)
+        return site.name not in _OF_OPENED and self._is_given_own(site, 0)
+
+    def _is_given_own(self, site: Site, position: int) -> bool:
+        place = argument(site.node, position, *_PLACES)
+        return place is not None and self._is_own(place, site)
+
+    def _is_own(self, place: ast.expr, site: Site) -> bool:
+        """Return whether the rank is part of a path.
+
+        A path chosen by the rank, ``path if hvd.rank() == 0 else os.devnull``, does not count.
+        """
+
+        def behind(at: Occurrence) -> Iterable[Occurrence]:
+            if isinstance(at.node, ast.Compare):
+                return ()
+            found = sources(self._names, at)
+            if found or self._is_of_tensorflow(at):
+                return found
+            parts = (each for each in children(at.node) if isinstance(each, ast.expr))
+            words = at.node.keywords if isinstance(at.node, ast.Call) else ()
+            return map(at.part, (*parts, *(word.value for word in words)))
+
+        return any(
+            isinstance(at.node, ast.Call) and self._horovod.is_call(self._script.site_of(at.node), *_RANKS)
+            for at in sliced(Occurrence(place, site.scope, site.statement), behind)
+        )
+
+    def _is_of_tensorflow(self, at: Occurrence) -> bool:
+        """Return whether an expression is a TensorFlow object, which names no place."""
+        values = self._names.values(at.node, at.scope, at.statement)
+        return any(isinstance(each, Instance) and each.cls.startswith("tensorflow.") for each in values)

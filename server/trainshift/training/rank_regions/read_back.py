@@ -1,0 +1,384 @@
+"""Read back: files that rank 0 alone writes and that every rank reads later in the same run."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from trainshift.core.libraries import Libraries, full_name
+from trainshift.core.program import Program
+from trainshift.libraries import entries
+from trainshift.libraries.entries import ROOT
+from trainshift.libraries.methods import named
+from trainshift.python.flow.evaluation import LOOPS
+from trainshift.python.flow.traversal import reachable
+from trainshift.python.lazy import cached_property
+from trainshift.python.names.classes import class_around
+from trainshift.python.names.occurrence import Occurrence, of_call
+from trainshift.python.names.values import Instance, Literal, Member, Value
+from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement, argument, arguments
+from trainshift.python.values.call_graph import callers_around, calls_leading_to, functions_handed_to
+from trainshift.training.execution.control_flow import ControlFlow
+from trainshift.training.execution.executions import Executions, innermost_loop
+from trainshift.training.horovod.existing_use import Horovod
+from trainshift.training.loops.loops import Loops
+from trainshift.training.loops.what_trains import WhatTrains
+from trainshift.training.rank_regions.callbacks import CallbackLists
+from trainshift.training.rank_regions.guard_forms import Form, may_differ
+from trainshift.training.rank_regions.path_keys import PathKeys, is_shown, may_end_alike
+from trainshift.training.rank_regions.restored import Restored
+from trainshift.training.rank_regions.root_only import RootOnly
+from trainshift.training.ranks.branches import Branches
+from trainshift.training.uniformity.uniformity import Uniformity
+
+# The forms by which a whole statement is limited to rank 0.
+_GUARDED = (Form.GUARD, Form.RELOAD)
+# Calls that run their function arguments in other threads or processes: datasets, pools and threads.
+_HANDED_TO = (
+    "Process", "Thread", "apply_async", "filter", "flat_map", "from_generator", "imap", "imap_unordered",
+    "interleave", "map", "numpy_function", "py_func", "py_function", "starmap", "submit",
+)  # fmt: skip
+# Data whose batches Keras reads in threads of its own.
+_SEQUENCES = ("tensorflow.keras.utils.Sequence", "tensorflow.keras.utils.PyDataset")
+
+# The object whose method reads, in the terms of the entries.
+_SELF = "self"
+
+
+class Read(NamedTuple):
+    """A call that reads a file: the path, and the statement up to which all ranks run the same code.
+
+    A read in a thread or in a graph waits where the thread is started, the data is created or the graph is
+    run.
+    """
+
+    site: Site
+    path: ast.expr
+    anchor: Statement
+
+
+class ReadBack:
+    """The calls of one script that read files which the script has written."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._script = program.script
+        self._paths = program.fact(PathKeys)
+
+    @cached_property
+    def all(self) -> list[Read]:
+        """The reading calls that must wait for rank 0, in text order."""
+        if not self._program.fact(Loops).runs_eagerly:
+            return []
+        written = self._written if self.of_all else {}
+        found = [
+            each for each in self.of_all if self._is_written(each, written) and not self._waits(each.anchor)
+        ]
+        found.sort(key=lambda each: (self._script.span(each.site.node, each.site), self._start(each.anchor)))
+        first = {each.site: each for each in reversed(found)}
+        return list(reversed(first.values()))
+
+    def _start(self, statement: Statement) -> int:
+        return self._script.statement_span(statement).start
+
+    @cached_property
+    def of_all(self) -> list[Read]:
+        """The calls by which all ranks read files, without those that become rank 0's."""
+        reads = list(self._reads())
+        calls = self._program.fact(RootOnly).calls if reads else ()
+        # Calls of rank 0 alone come after its own writes.
+        guarded = {call.site.statement for call in calls if call.form in _GUARDED and not call.reason}
+        # Nor does a call that writes a file read it.
+        others = {call.site for call in calls if call.form is Form.SHARE}
+        others.update(self._program.fact(RootOnly).written if reads else ())
+        return [
+            each
+            for each in reads
+            if each.site not in others
+            and not self._is_in(guarded, each.site)
+            and not self._is_on_root(each.site)
+        ]
+
+    @cached_property
+    def taken_away(self) -> list[Read]:
+        """The calls by which rank 0 alone removes files that all ranks read before, in text order."""
+        if not self._program.fact(Loops).runs_eagerly or not self.of_all:
+            return []
+        guarded = {
+            call.site
+            for call in self._program.fact(RootOnly).calls
+            if call.form in (*_GUARDED, Form.CONDITIONAL) and not call.reason
+        }
+        found: list[Read] = []
+        for site in self._script.sites_named(*sorted(self._program.fact(Libraries).names_stating("removes"))):
+            path = self._taken_away_by(site) if site in guarded or self._is_on_root(site) else None
+            # Each rank collects garbage at its own times.
+            if path is None or any(
+                _is_finalizer(call) for call in calls_leading_to(self._program.names, site)
+            ):
+                continue
+            readers = self._readers(path, site)
+            found += [
+                each
+                for each in (self._waiting(site, path) if readers else ())
+                if not self._waits(each.anchor)
+                and any(self._is_before(read, each.anchor) for read in readers)
+            ]
+        return found
+
+    def _taken_away_by(self, site: Site) -> ast.expr | None:
+        """Return the path that a call removes or renames; None if it does neither."""
+        for value in self._program.names.callee(site):
+            if entries.fact(full_name(value), "removes"):
+                if isinstance(value, Member) and isinstance(site.node.func, ast.Attribute):
+                    return site.node.func.value
+                return site.node.args[0] if site.node.args else None
+        return None
+
+    def _readers(self, path: ast.expr, site: Site) -> list[Site]:
+        """Return the calls by which all ranks read a path, or the contents of a folder."""
+        keys = self._paths.of(of_call(site).part(path))
+        found = []
+        for read in self.of_all:
+            at = of_call(read.site).part(read.path)
+            if not keys.isdisjoint(self._paths.of(at) | self._paths.of_folders(at)):
+                found.append(read.site)
+        return found
+
+    def _is_before(self, call: Site, statement: Statement) -> bool:
+        """Return whether a call, or its caller, precedes a statement, or that statement's caller."""
+        names, function = self._program.names, statement.scope.function()
+        callers = names.callers(function)[0] if function is not None else []
+        last = {function: self._start(statement)}
+        for each in calls_leading_to(names, *callers):
+            within = each.scope.function()
+            last[within] = max(self._start(each.statement), last.get(within, -1))
+        return any(
+            self._start(each.statement) < last.get(each.scope.function(), -1)
+            for each in calls_leading_to(names, call)
+        )
+
+    def _is_on_root(self, site: Site) -> bool:
+        """Return whether only rank 0 makes a call, or the objects of the class that makes it."""
+        horovod = self._program.fact(Horovod)
+        cls = class_around(site.scope)
+        made = list(self._script.sites_named(cls.name)) if cls is not None else []
+        return horovod.site_on_root(site) or (bool(made) and all(map(horovod.site_on_root, made)))
+
+    def _is_in(self, guarded: set[Statement], site: Site) -> bool:
+        """Return whether a call is in one of the statements, or in a function called there."""
+        calls = calls_leading_to(self._program.names, site)
+        return any(not guarded.isdisjoint(call.statement.path()) for call in calls)
+
+    def _is_written(self, read: Read, written: dict[str, int]) -> bool:
+        """Return whether a write precedes everything that waits for it, or a function that reads runs
+        after it.
+        """
+        start = self._start(read.anchor)
+        path = of_call(read.site).part(read.path)
+        own, folders = self._paths.of(path), self._paths.of_folders(path)
+        listed = own | folders if self._lists(read.site) else frozenset()
+        return any(
+            written[key] < start or (is_shown(key) and self._is_late(read.site))
+            for key in own | folders
+            if key in written
+        ) or any(
+            at < start and (key in listed or (key in folders and may_end_alike(read.path, other)))
+            for key, at, other in self._written_in
+        )
+
+    def _lists(self, site: Site) -> bool:
+        """Return whether a call reads which files a folder has."""
+        found = map(full_name, self._program.names.callee(site))
+        return any(entries.fact(name, "lists") for name in found if name)
+
+    @cached_property
+    def _written_in(self) -> list[tuple[str, int, ast.expr | None]]:
+        """The folders in which rank 0 alone writes, the offset, and the path if its text is unknown."""
+        found = []
+        for path, at in self._paths_written:
+            shown = any(map(is_shown, self._paths.of(path)))
+            found += [(key, at, None if shown else path.node) for key in self._paths.of_folders(path)]
+        return found
+
+    @cached_property
+    def _handed(self) -> dict[Scope, Site]:
+        """The functions that threads run, and the places that start them."""
+        return functions_handed_to(self._script, *_HANDED_TO)
+
+    def _waiting(self, site: Site, path: ast.expr) -> Iterator[Read]:
+        """Yield a read for each place where all ranks can wait before a call reads."""
+        anchors = [self._anchor(call.statement) for call in self._together(site)]
+        yield from (Read(site, path, anchor) for anchor in dict.fromkeys(anchors))
+
+    def _together(self, site: Site) -> list[Site]:
+        """Return the outermost calls at which ranks may diverge, or else the reading call itself.
+
+        They may diverge in a thread, in a graph, and where each rank decides for itself whether it runs the
+        code.
+        """
+        calls = list(reachable([site], self._outwards))
+        begun = {outer for call in calls for outer in self._outside(call)}
+        apart = [
+            call
+            for call in calls
+            if call in begun
+            or self._program.fact(Branches).of_call(call) is not None
+            or self._anchor(call.statement) is not call.statement
+        ]
+        return [
+            call
+            for call in apart
+            if all(outer is call or outer not in apart for outer in reachable([call], self._outwards))
+        ] or [site]
+
+    def _outwards(self, call: Site) -> list[Site]:
+        return self._outside(call) or callers_around(self._program.names, call)
+
+    def _outside(self, call: Site) -> list[Site]:
+        """Return the place where a call's function is passed on or started, if in a thread or a graph."""
+        function = call.scope.function()
+        if function is None:
+            return []
+        if function in self._handed:
+            return [self._handed[function]]
+        cls = class_around(function)
+        if cls is not None:
+            made = list(self._script.sites_named(cls.name))
+            is_threaded = not self._program.names.library_bases(cls).isdisjoint(_SEQUENCES)
+            if is_threaded or any(map(self._program.fact(Branches).of_call, made)):
+                return made
+        if function.is_generator or self._program.fact(Executions).is_traced(function):
+            return self._program.names.callers(function)[0]
+        return []
+
+    def _anchor(self, statement: Statement) -> Statement:
+        """Return the first statement of a function after which ranks may take different paths."""
+        around = [each for each in statement.path() if each.scope is statement.scope]
+        blocks = {each.parent for each in around}
+        apart = [each for each in around[1:] if may_differ(self._program, each)]
+        for outer in self._deciding(statement):
+            apart += [each for each in outer.path() if each.parent in blocks][:1]
+        found = min([statement, *apart], key=self._start)
+        while _is_elif(found) and found.parent is not None:
+            found = found.parent
+        return found
+
+    def _deciding(self, statement: Statement) -> Iterator[Statement]:
+        """Yield the tests and loops before a statement by which ranks certainly take different paths."""
+        trains = self._program.fact(WhatTrains).statement_trains
+        for outer, _ in self._program.fact(ControlFlow).deciding(statement, self._decides_alone):
+            loop = innermost_loop(outer)
+            # Ranks that have left a loop, or an iteration, do not reach later code in it.
+            yield outer if loop is None or outer in statement.path() or trains(loop) else loop
+        for above in statement.ancestors():
+            if isinstance(above.node, LOOPS) and not trains(above) and self._decides_alone(above):
+                yield above
+
+    def _decides_alone(self, statement: Statement) -> bool:
+        """Return whether ranks certainly differ in a test's outcome or a loop's iterable."""
+        node = statement.node
+        if not isinstance(node, ast.If | ast.While | ast.For | ast.AsyncFor):
+            return False
+        test = node.iter if isinstance(node, ast.For | ast.AsyncFor) else node.test
+        at = Occurrence(test, statement.scope, statement)
+        uniformity = self._program.fact(Uniformity)
+        return uniformity.on_rank(at) or bool(uniformity.asks_any and uniformity.causes(at))
+
+    def _is_late(self, site: Site) -> bool:
+        """Return whether a function that reads may run after a training step."""
+        return site.scope.function() is not None and self._program.fact(Restored).follows_training(site)
+
+    def is_native(self, path: ast.expr, site: Site) -> bool:
+        """Return whether Keras may save a model to the path in its own format, which names Horovod's
+        classes.
+        """
+        values = self._program.names.site_values(path, site)
+        shown = [value.value for value in values if isinstance(value, Literal)]
+        return len(shown) < len(values) or any(
+            isinstance(each, str) and (each.endswith(".keras") or not each) for each in shown
+        )
+
+    def _reads(self) -> Iterator[Read]:
+        names = self._program.fact(Libraries).names_stating("reads")
+        for site in self._script.sites_named(*sorted(names)):
+            for value in self._program.names.callee(site):
+                path = _read_by(site, value)
+                if path is not None:
+                    yield from self._waiting(site, path)
+        for site in self._script.sites_named("load_weights"):
+            path = self._program.fact(Restored).path(site)
+            if path is not None:
+                yield from self._waiting(site, path)
+
+    def _keeps(self, name: str) -> bool:
+        """Return whether a class of callbacks is rank 0's."""
+        known = self._program.fact(Libraries).callback(name)
+        return known is not None and known.text("ranks") == ROOT
+
+    @cached_property
+    def _written(self) -> dict[str, int]:
+        """The keys of paths that only rank 0 writes, and the offset of the first write of each."""
+        found: dict[str, int] = {}
+        for path, at in self._paths_written:
+            for key in self._paths.of(path):
+                found[key] = min(at, found.get(key, at))
+        return found
+
+    @cached_property
+    def _paths_written(self) -> list[tuple[Occurrence, int]]:
+        """Every argument or receiver that may be a path written by rank 0 alone, with the offset."""
+        writing = list(self._program.fact(RootOnly).written)
+        for callbacks in self._program.fact(CallbackLists).all:
+            for member in callbacks.members:
+                element = member.element
+                for value in self._program.names.values(element.node, element.scope, element.statement):
+                    if isinstance(value, Instance) and self._keeps(value.cls):
+                        writing.append(self._script.site_of(value.node))
+        return [
+            (of_call(site).part(path), self._script.span(site.node, site).end)
+            for site in writing
+            for path in _places(site)
+        ]
+
+    def _waits(self, statement: Statement) -> bool:
+        """Return whether the statement before is a broadcast, at which the other ranks wait."""
+        return self._program.fact(Horovod).is_statement(self._script.preceding(statement), "broadcast")
+
+
+def _places(site: Site) -> Iterator[ast.expr]:
+    """Yield the parts of a writing call that may be the path, including its receiver."""
+    for given in arguments(site.node):
+        # After the rewrite, the path of `open` differs between rank 0 and the others.
+        path = given.body if isinstance(given, ast.IfExp) else given
+        if not isinstance(path, ast.Constant) or isinstance(path.value, str):
+            yield path
+    if isinstance(site.node.func, ast.Attribute) and site.name in named("path_writers"):
+        yield site.node.func.value
+
+
+def _is_finalizer(site: Site) -> bool:
+    """Return whether a call is in a finalizer, which Python runs when it destroys an object."""
+    function = site.scope.function()
+    return function is not None and function.name == "__del__"
+
+
+def _read_by(site: Site, value: Value) -> ast.expr | None:
+    """Return the path that a call reads; None if it reads none."""
+    reads = entries.fact(full_name(value), "reads")
+    if reads == _SELF:
+        return site.node.func.value if isinstance(site.node.func, ast.Attribute) else None
+    return argument(site.node, 0, reads) if reads else None
+
+
+def _is_elif(statement: Statement) -> bool:
+    """Return whether a statement is the ``elif`` of the one around it, so that nothing can precede it."""
+    above, node = statement.parent, statement.node
+    return (
+        above is not None
+        and isinstance(above.node, ast.If)
+        and isinstance(node, ast.If)
+        and above.node.orelse == [node]
+        and node.col_offset == above.node.col_offset
+    )

@@ -1,0 +1,1 @@
+"""Ranks together: collectives, loops that all ranks share, and values that must agree."""

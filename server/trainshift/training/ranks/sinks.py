@@ -1,0 +1,503 @@
+"""Sinks: the values that must be the same on all ranks, or they diverge, crash or deadlock.
+
+Hyperparameters of optimizers, the shapes of models, and the variables that a step trains.
+`training/ranks/decisions.py` handles the number of steps, and `training/datasets` separates training data
+from test data.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from enum import Enum
+from typing import NamedTuple
+
+from trainshift.core.program import Program
+from trainshift.libraries import api, entries
+from trainshift.libraries.divergence import CauseKind
+from trainshift.libraries.entries import is_bar
+from trainshift.python.flow.evaluation import LOOPS
+from trainshift.python.flow.traversal import reachable
+from trainshift.python.lazy import cached_property
+from trainshift.python.names.occurrence import Occurrence, Step, of_call
+from trainshift.python.names.values import Instance, Values
+from trainshift.python.syntax.chunk_syntax import (
+    COMPREHENSIONS,
+    Binding,
+    Scope,
+    Site,
+    Statement,
+    argument,
+    arguments,
+    children,
+    expression_path,
+    last_name,
+)
+from trainshift.python.values.call_graph import statements_around
+from trainshift.python.values.made_objects import MadeObjects
+from trainshift.training.learning_rates.rate_cases import RateCases
+from trainshift.training.learning_rates.rate_settings import RateSettings
+from trainshift.training.learning_rates.rates import Rates
+from trainshift.training.loops.loops import Loops
+from trainshift.training.loops.steps import VARIABLE_LISTS, Steps
+from trainshift.training.loops.stops import Stops
+from trainshift.training.loops.what_trains import WhatTrains
+from trainshift.training.uniformity.backward_slice import Trails
+from trainshift.training.uniformity.chosen_rows import ChosenRows
+from trainshift.training.uniformity.uniformity import Of, Uniformity
+from trainshift.training.uniformity.value_flow import tests_around
+from trainshift.training.uniformity.verdict import Cause
+
+# Attributes of a layer that differ by rank, or do not depend on its shape.
+_OWN = frozenset({"activation", "bias_initializer", "kernel_initializer", "name", "rate", "seed", "weights"})
+_JUDGING = (
+    "evaluate",
+    "evaluate_generator",
+    "predict",
+    "predict_generator",
+    "predict_on_batch",
+    "test_on_batch",
+)
+# Methods of variables that set or change them, each with its argument.
+_ASSIGNING = {"assign": "value", "assign_add": "delta", "assign_sub": "delta"}
+_LOADING = ("load_weights", "restore")
+_COPYING = ("Variable", "enumerate", "identity", "list", "reversed", "zip")
+_PRESENCE = frozenset({"exists", "isfile"})
+_NOISE = ("Dropout", "Noise", "Random")
+
+
+class Sink(Enum):
+    """A use of a value that decides how a rank trains, as messages name it."""
+
+    HYPERPARAMETER = "ranks would train by different optimizers"
+    SHAPE = "ranks would build different models"
+    VARIABLES = "ranks would train different variables"
+    MODEL = "ranks would train different models"
+    OPTIMIZER = "ranks would step by different optimizers"
+    TURNS = "ranks would take different numbers of steps"
+    STOP = "ranks would stop at different steps"
+    LENGTH = "ranks would have different numbers of batches"
+    UPDATE = "ranks would apply different gradients"
+    EPOCH = "ranks would begin at different epochs"
+    WEIGHTS = "ranks would go on with different weights"
+    PATH = "ranks would look for different files"
+    SPLIT = "ranks would test on rows that others train on"
+
+
+class Divergence(NamedTuple):
+    """A place where a divergent value decides how the ranks train, with its cause.
+
+    With `is_test`, the test that decides it diverges, not a value.
+    """
+
+    sink: Sink
+    at: Occurrence
+    cause: Cause
+    is_test: bool = False
+
+
+class _Arrival(NamedTuple):
+    """A place at which values arrive, and their relevant aspect there (value, length, order)."""
+
+    sink: Sink
+    at: Occurrence
+    is_test: bool = False
+    of: Of = Of.VALUE
+
+
+class Sinks:
+    """The places of one program at which divergent values arrive."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._script = program.script
+        self._names = program.names
+
+    @cached_property
+    def divergences(self) -> list[Divergence]:
+        """Every cause that reaches a sink, once for each pair of sink and cause."""
+        found: dict[tuple[Sink, ast.AST, ast.AST | None], Divergence] = {}
+        tested: set[tuple[Sink, ast.AST]] = set()
+        asked: set[tuple[Sink, ast.expr, Of]] = set()
+        for sink, at, is_test, of in self._all():
+            if isinstance(at.node, ast.Constant) or (sink, at.node, of) in asked:
+                continue
+            asked.add((sink, at.node, of))
+            reached = self._causes_at(_Arrival(sink, at, is_test, of))
+            is_meant = self._program.fact(Uniformity).is_meant
+            for cause in (each for each in reached if not is_meant(each)):
+                if is_test:
+                    tested.add((sink, cause.at.node))
+                elif (sink, cause.at.node) in tested and not self._computes_with(at, cause):
+                    continue  # Ranks that decide alike compute alike.
+                key = sink, cause.at.node, at.node if is_test else None
+                found.setdefault(key, Divergence(sink, at, cause, is_test))
+        for each in self._of_splits():
+            found.setdefault((each.sink, each.cause.at.node, None), each)
+        return list(found.values())
+
+    def _causes_at(self, arrival: _Arrival) -> list[Cause]:
+        """The causes for which a value at a sink may differ, without those that do no harm there."""
+        sink, at, is_test, of = arrival
+        uniformity = self._program.fact(Uniformity)
+        if sink is Sink.UPDATE and not is_test:
+            # Values computed from data are averaged, or the data are shared.
+            drawn = uniformity.causes(at, of, self._is_averaged) if uniformity.asks_any else []
+            reached = [each for each in drawn if each.kind is not CauseKind.DATA]
+        elif sink is Sink.WEIGHTS and not is_test:
+            reached = uniformity.causes(at, of, self._is_averaged)
+        else:
+            reached = uniformity.causes(at, of)
+        if sink is Sink.SHAPE:
+            # A graph is built before it is fed.
+            reached = [each for each in reached if not uniformity.is_fed(each)]
+        if sink not in (Sink.TURNS, Sink.STOP, Sink.EPOCH):
+            # Weights are broadcast, wherever they were read; the steps of other ranks remain unknown.
+            reached = [each for each in reached if each.site is None or each.site.name not in _PRESENCE]
+        return reached
+
+    def _computes_with(self, at: Occurrence, cause: Cause) -> bool:
+        """Return whether a value is computed from a divergent one, and not only chosen by it."""
+        cause_of = self._program.fact(Uniformity).cause
+
+        def computed_of(each: Occurrence) -> Iterable[Occurrence]:
+            if isinstance(each.node, ast.Name | ast.Attribute):
+                step = self._names.steps_back(each)
+                return step.sources if step is not None else ()
+            return (each.part(part) for part in children(each.node) if isinstance(part, ast.expr))
+
+        slice_ = reachable([at], computed_of, lambda each: (each.node, each.scope))
+        return any((found := cause_of(each)) and found.at.node is cause.at.node for each in slice_)
+
+    def _of_splits(self) -> Iterator[Divergence]:
+        """Yield the draws that split data into rows for training and rows for testing."""
+        if not self._program.fact(Uniformity).asks_any or not self._trained:
+            return
+        draws = self._program.fact(ChosenRows).draws
+        tested = [(at, draws(at)) for at in self._tested]
+        if not any(causes for _, causes in tested) and "hash" not in self._script.identifiers:
+            return
+        training: dict[ast.AST, list[Divergence]] = {}
+        for at in self._trained:
+            for node, cause in draws(at).items():
+                training.setdefault(node, []).append(Divergence(Sink.SPLIT, at, cause))
+        hashed = {node for node, cause in training.items() if self._hashes(cause[0].cause)}
+        yield from (each for node in hashed for each in training.pop(node))
+        for at, causes in tested:
+            for node, cause in causes.items():
+                if self._hashes(cause):
+                    yield Divergence(Sink.SPLIT, at, cause)
+                elif node in training and self._is_one_draw(cause.at.scope) and at.node not in self._leading:
+                    yield from (*training[node], Divergence(Sink.SPLIT, at, cause))
+
+    @cached_property
+    def _leading(self) -> set[ast.AST]:
+        """The inputs of losses and targets: a model may evaluate data in order to learn from them."""
+        behind = self._program.fact(Trails).behind
+        losses = (
+            of_call(each.site).part(given)
+            for each in self._program.fact(Steps).gradients
+            if (given := argument(each.site.node, 0, "target")) is not None
+        )
+        calls = (each.node for at in (*losses, *self._trained) for each in behind(at))
+        return {part for call in calls if isinstance(call, ast.Call) for part in arguments(call)}
+
+    def _hashes(self, cause: Cause) -> bool:
+        """Return whether a cause is a call of `hash` that selects the rows of both parts of a split."""
+        return cause.site is not None and self._names.calls(cause.site, "builtins.hash")
+
+    def _is_one_draw(self, scope: Scope) -> bool:
+        """Return whether code draws one thing for all callers, not a batch of its own for each."""
+        around = self._functions_around(scope)
+        return not any(function.yields or len(self._callers(function)) > 1 for function in around)
+
+    def is_of_batches(self, scope: Scope) -> bool:
+        """Return whether code draws for the batches that a generator yields, separately on each rank."""
+        return any(function.yields for function in self._functions_around(scope))
+
+    def _functions_around(self, scope: Scope) -> Iterator[Scope]:
+        """Yield the function of a scope and its callers."""
+        function = scope.function()
+        return reachable(
+            [function] if function is not None else [],
+            lambda each: filter(None, (site.scope.function() for site in self._callers(each))),
+        )
+
+    def _callers(self, function: Scope) -> list[Site]:
+        """Return the calls of a function; for a method of unknown objects, the calls by its name."""
+        return self._names.callers(function)[0] or list(self._script.sites_named(function.name))
+
+    @cached_property
+    def _trained(self) -> list[Occurrence]:
+        """The data that models are trained on."""
+        found: list[Occurrence] = []
+        for loop in self._program.fact(Loops).own:
+            for site in loop.sites if loop.is_call else ():
+                found += (of_call(site).part(each) for each in _data_of(site))
+        trains = self._program.fact(WhatTrains).statement_trains
+        for statement in self._script.statements:
+            if isinstance(statement.node, ast.For) and trains(statement):
+                found.append(Occurrence(statement.node.iter, statement.scope, statement))
+        is_under_tape = self._program.fact(Uniformity).is_under_tape
+        for site in self._calls_of_models:
+            if is_under_tape(site):
+                found += map(of_call(site).part, site.node.args[:1])
+        return found
+
+    @cached_property
+    def _tested(self) -> list[Occurrence]:
+        """The data that models are tested on."""
+        found: list[Occurrence] = []
+        for site in self._script.sites_named(*_JUDGING):
+            found += (of_call(site).part(each) for each in _data_of(site))
+        for site in self._script.sites:
+            given = argument(site.node, None, "validation_data")
+            if given is not None:
+                found.append(of_call(site).part(given))
+        is_under_tape = self._program.fact(Uniformity).is_under_tape
+        for site in self._calls_of_models:
+            if not is_under_tape(site):
+                found += map(of_call(site).part, site.node.args[:1])
+        return found
+
+    @cached_property
+    def _calls_of_models(self) -> list[Site]:
+        return [
+            site
+            for site in self._script.sites
+            if isinstance(site.node.func, ast.Name | ast.Attribute)
+            and site.node.args
+            and self._names.may_be(self._names.callee(site), *api.MODEL)
+            and any(isinstance(each, Instance) for each in self._names.callee(site))
+        ]
+
+    def _all(self) -> Iterator[_Arrival]:
+        for site in self._program.fact(Rates).made:
+            yield from (_Arrival(Sink.HYPERPARAMETER, each) for each in _given(site))
+        for rate in self.rates_set:
+            yield _Arrival(Sink.HYPERPARAMETER, rate)
+            tests = tests_around(rate.statement, None)
+            yield from (_Arrival(Sink.HYPERPARAMETER, each, is_test=True) for each in tests)
+        yield from self._of_layers()
+        yield from self._of_loops()
+        for step in self._program.fact(Steps).steps:
+            yield _Arrival(Sink.OPTIMIZER, of_call(step.site).part(step.receiver))
+        applied = {each.site: each for step in self._program.fact(Steps).steps for each in step.gradients}
+        # Other sources of gradients need not be variables, as in the inner steps of meta-learning.
+        for gradient in applied.values() or self._program.fact(Steps).gradients:
+            given = argument(gradient.site.node, 1, "sources")
+            if given is not None:
+                yield _Arrival(Sink.VARIABLES, of_call(gradient.site).part(given))
+        for frozen in self._script.attribute_bindings("trainable"):
+            if frozen.binding.value is not None:
+                at = Occurrence(frozen.binding.value, frozen.binding.scope, frozen.binding.statement)
+                yield _Arrival(Sink.VARIABLES, at)
+                yield from self._deciding(Sink.VARIABLES, at)
+        yield from self._of_weights()
+        for stop in self._program.fact(Stops).bindings:
+            yield from self._of_stop(stop)
+
+    def _of_stop(self, binding: Binding) -> Iterator[_Arrival]:
+        """Yield the value of a flag that ends a training, and the tests that decide whether it is set."""
+        statement = binding.statement
+        if statement is None:
+            return
+        value = statement.node.value if isinstance(statement.node, ast.AugAssign) else binding.value
+        if value is not None:
+            yield _Arrival(Sink.STOP, Occurrence(value, binding.scope, statement))
+        tests = self._program.fact(Stops).tests(statement)
+        yield from (_Arrival(Sink.STOP, each, is_test=True) for each in tests)
+
+    def _of_weights(self) -> Iterator[_Arrival]:
+        """Yield the gradients that steps apply, and the values that weights are set to during training."""
+        for step in self._program.fact(Steps).steps:
+            if step.pairs is not None and step.gradients:
+                yield _Arrival(Sink.UPDATE, of_call(step.site).part(step.pairs))
+        for site in self._script.sites_named("set_weights", *_ASSIGNING):
+            given = argument(site.node, 0, _ASSIGNING.get(site.name, "weights"))
+            if given is not None and self._sets_weights(site) and self._trains_on(site.statement):
+                yield from self._of_tests(site)
+                yield _Arrival(Sink.WEIGHTS, of_call(site).part(given))
+                if site.name == "set_weights" and isinstance(site.node.func, ast.Attribute):
+                    yield _Arrival(Sink.MODEL, of_call(site).part(site.node.func.value))
+        for site in self._script.sites_named(*_LOADING):
+            if self._trains_on(site.statement):
+                yield from self._of_tests(site)
+
+    def _of_tests(self, site: Site) -> Iterator[_Arrival]:
+        """Yield the tests that decide whether weights are set; a test around steps also decides how many."""
+        trains = self._program.fact(WhatTrains).statement_trains
+        for each in tests_around(site.statement, None):
+            if each.statement is None or not trains(each.statement):
+                yield _Arrival(Sink.WEIGHTS, each, is_test=True)
+
+    def _sets_weights(self, site: Site) -> bool:
+        """Return whether a call sets the weights of a model, or copies of them that the script keeps."""
+        if not isinstance(site.node.func, ast.Attribute):
+            return False
+        if site.name == "set_weights":
+            return True
+        step = self._names.steps_back
+        listed = reachable(
+            [of_call(site).part(site.node.func.value)],
+            lambda at: self._elements_of(at, step(at)),
+            lambda at: (at.node, at.scope),
+        )
+        return any(isinstance(at.node, ast.Attribute) and at.node.attr in VARIABLE_LISTS for at in listed)
+
+    def _elements_of(self, at: Occurrence, step: Step | None) -> Iterator[Occurrence]:
+        """Yield what an element comes from: the list that it is in, or the one whose copies it is in."""
+        node = at.node
+        if step is not None:
+            yield from (*step.sources, *step.within)
+        if isinstance(node, COMPREHENSIONS):
+            yield from (Occurrence(each.iter, at.scope, at.statement) for each in node.generators)
+        elif isinstance(node, ast.Subscript):
+            yield at.part(node.value)
+        elif isinstance(node, ast.Call) and last_name(node.func) in _COPYING:
+            yield from map(at.part, node.args)
+
+    def _trains_on(self, statement: Statement) -> bool:
+        """Return whether a statement runs between two steps: in a loop that trains, or between two."""
+        trains = self._program.fact(WhatTrains).statement_trains
+        for each in (statement, *statements_around(self._names, statement)):
+            if isinstance(each.node, LOOPS) and trains(each):
+                return True
+            beside = self._blocks.get((each.parent, each.scope.function()), [])
+            at = beside.index(each) if each in beside else 0
+            if any(map(trains, beside[:at])) and any(map(trains, beside[at + 1 :])):
+                return True
+        return False
+
+    @cached_property
+    def _blocks(self) -> dict[tuple[Statement | None, Scope | None], list[Statement]]:
+        """The statements of each block, by the statement and the function around them."""
+        found: dict[tuple[Statement | None, Scope | None], list[Statement]] = {}
+        for each in self._script.statements:
+            found.setdefault((each.parent, each.scope.function()), []).append(each)
+        return found
+
+    def _is_averaged(self, node: ast.AST) -> bool:
+        """Return whether an expression yields gradients, which ranks average, or initial weights."""
+        return node in self._gradients or (isinstance(node, ast.Attribute) and node.attr in VARIABLE_LISTS)
+
+    @cached_property
+    def _gradients(self) -> frozenset[ast.AST]:
+        return frozenset(each.site.node for each in self._program.fact(Steps).gradients)
+
+    def _of_layers(self) -> Iterator[_Arrival]:
+        for site, values in self._program.fact(MadeObjects).all:
+            if self._makes_layer(site, values):
+                yield from (_Arrival(Sink.SHAPE, each) for each in _given(site, _OWN))
+                yield from self._deciding(Sink.SHAPE, of_call(site))
+
+    def _deciding(self, sink: Sink, at: Occurrence) -> Iterator[_Arrival]:
+        """Yield the values that decide whether and how often an expression is evaluated."""
+        tests = tests_around(at.statement, None)
+        yield from (_Arrival(sink, each, is_test=True) for each in tests)
+        for each in _turns(at):
+            is_test = each.statement is not None and isinstance(each.statement.node, ast.While)
+            is_value = is_test or self._counts(each)
+            yield _Arrival(sink, each, is_test, Of.VALUE if is_value else Of.LENGTH)
+
+    def _of_loops(self) -> Iterator[_Arrival]:
+        for loop in self._program.fact(Loops).own:
+            for site in loop.sites if loop.is_call else ():
+                if isinstance(site.node.func, ast.Attribute):
+                    yield _Arrival(Sink.MODEL, of_call(site).part(site.node.func.value))
+                epochs, first, steps, size, data = (
+                    argument(site.node, position, name)
+                    for position, name in (
+                        (None, "epochs"),
+                        (None, "initial_epoch"),
+                        (None, "steps_per_epoch"),
+                        (None, "batch_size"),
+                        (0, "x"),
+                    )
+                )
+                if first is not None:
+                    yield _Arrival(Sink.EPOCH, of_call(site).part(first))
+                for given in (epochs, steps, size):
+                    if given is not None:
+                        yield _Arrival(Sink.TURNS, of_call(site).part(given))
+                yield from self._of_start(site.statement)
+                if data is not None and steps is None:
+                    yield _Arrival(Sink.LENGTH, of_call(site).part(data), of=Of.LENGTH)
+        trains = self._program.fact(WhatTrains).statement_trains
+        for statement in self._script.statements:
+            if isinstance(statement.node, ast.For) and trains(statement):
+                yield self._of_turns(Occurrence(statement.node.iter, statement.scope, statement))
+            if isinstance(statement.node, LOOPS) and trains(statement):
+                yield from self._of_start(statement)
+        trains_alone = self._program.fact(WhatTrains).site_trains
+        for site in self._script.sites:
+            if not trains_alone(site):
+                continue
+            if isinstance(site.node.func, ast.Name | ast.Subscript | ast.Call | ast.IfExp):
+                yield _Arrival(Sink.OPTIMIZER, of_call(site).part(site.node.func))
+            for above in expression_path(site.statement.node, site.node) if site.deferred else ():
+                for generator in above.generators if isinstance(above, COMPREHENSIONS) else ():
+                    inner = Occurrence(generator.iter, site.statement.scope, site.statement)
+                    yield self._of_turns(inner)
+
+    def _of_start(self, loop: Statement) -> Iterator[_Arrival]:
+        """The tests that decide whether training starts; what a loop around it decides, others tell."""
+        trains = self._program.fact(WhatTrains).statement_trains
+        if not any(isinstance(above.node, LOOPS) and trains(above) for above in loop.ancestors()):
+            yield from (_Arrival(Sink.TURNS, each, is_test=True) for each in tests_around(loop, None))
+
+    def _of_turns(self, at: Occurrence) -> _Arrival:
+        """The values that arrive where a training loop iterates."""
+        counts = self._counts(at)
+        return _Arrival(Sink.TURNS, at) if counts else _Arrival(Sink.LENGTH, at, of=Of.LENGTH)
+
+    @cached_property
+    def rates_set(self) -> list[Occurrence]:
+        """The values to which the rates of existing optimizers are set later."""
+        settings = RateSettings(self._program, RateCases(self._program))
+        return [each.value for each in settings.of_attributes()]
+
+    def _counts(self, at: Occurrence) -> bool:
+        """Return whether a loop iterates over numbers, so that the values behind these decide its length."""
+        while isinstance(at.node, ast.Call):
+            called = self._names.full_names(at.node.func, at.scope, at.statement)
+            is_around = any(map(is_bar, called))
+            lengths = {entries.fact(each, "length") for each in called}
+            if "counts" in lengths or (is_around and any(each.endswith("range") for each in called)):
+                return True
+            if not (is_around or "through" in lengths) or not at.node.args:
+                return False
+            at = at.part(at.node.args[0])
+        return False
+
+    def _makes_layer(self, site: Site, values: Values) -> bool:
+        return not site.name.startswith(_NOISE) and any(
+            isinstance(each, Instance)
+            and each.node is site.node
+            and self._names.is_a(each, *api.LAYER)
+            and not self._names.is_a(each, *api.MODEL)
+            for each in values
+        )
+
+
+def _given(site: Site, without: frozenset[str] = frozenset()) -> Iterator[Occurrence]:
+    """Yield the arguments of a call, except keywords that cannot affect its result."""
+    at = of_call(site)
+    yield from map(at.part, site.node.args)
+    yield from (at.part(each.value) for each in site.node.keywords if each.arg not in without)
+
+
+def _data_of(site: Site) -> Iterator[ast.expr]:
+    """Yield the data arguments of a call of a model."""
+    for position, name in ((0, "x"), (1, "y")):
+        given = argument(site.node, position, name)
+        if given is not None:
+            yield given
+
+
+def _turns(at: Occurrence) -> Iterator[Occurrence]:
+    """Yield the iterables of the loops around an expression, which decide how often it is evaluated."""
+    for above in at.statement.ancestors() if at.statement is not None else ():
+        if isinstance(above.node, ast.For | ast.While) and above.scope is at.scope:
+            node = above.node.iter if isinstance(above.node, ast.For) else above.node.test
+            yield Occurrence(node, above.scope, above)

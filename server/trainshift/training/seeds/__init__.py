@@ -1,0 +1,1 @@
+"""Seeds and draws that all ranks must share, or that must differ between them."""

@@ -1,0 +1,249 @@
+"""Draws: the calls that shuffle or draw at random, their generators, and whether all ranks draw the same.
+
+They do if a uniform seed decides it: that of the call, of its generator or of its library.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable
+
+from trainshift.core.program import Program
+from trainshift.libraries import divergence
+from trainshift.libraries.divergence import CauseKind
+from trainshift.python.flow.traversal import reachable
+from trainshift.python.lazy import cached_property
+from trainshift.python.names.occurrence import Occurrence, of_call
+from trainshift.python.names.values import Instance, Library, Member
+from trainshift.python.syntax.chunk_syntax import Site, argument
+from trainshift.python.values.backward_slice import sliced, sources
+from trainshift.training.uniformity.verdict import Unknown, Verdict, divergent, joined
+
+TENSORFLOW, NUMPY, PYTHON = "tensorflow", "numpy", "random"
+"""The libraries that have generators of their own, by which others draw too."""
+_GLOBAL = {
+    "tensorflow.random.set_seed": (TENSORFLOW,),
+    "tensorflow.compat.v1.set_random_seed": (TENSORFLOW,),
+    "tensorflow.keras.utils.set_random_seed": (TENSORFLOW, NUMPY, PYTHON),
+    "numpy.random.seed": (NUMPY,),
+    "random.seed": (PYTHON,),
+}
+_SETTING = frozenset(name.rpartition(".")[2] for name in _GLOBAL)
+# Prefixes of the functions that draw from each generator.
+_DRAWING_BY = {
+    "numpy.random.": NUMPY,
+    "numpy.matlib.": NUMPY,
+    "pandas.": NUMPY,
+    "sklearn.": NUMPY,
+    "imblearn.": NUMPY,
+    "random.": PYTHON,
+    "tensorflow.random": TENSORFLOW,
+    "tensorflow.compat.v1.random": TENSORFLOW,
+    "tensorflow.keras.backend.random": TENSORFLOW,
+}
+_DRAWS = frozenset(
+    {
+        "rand", "randn", "random", "random_sample", "uniform", "normal", "standard_normal", "randint",
+        "integers", "choice", "truncated_normal", "randrange", "sample", "gauss", "multivariate_normal",
+        "random_uniform", "random_normal", "binomial", "poisson", "stateless_normal", "stateless_uniform",
+        "betavariate", "choices", "exponential", "expovariate", "getrandbits", "lognormal", "lognormvariate",
+        "normalvariate", "triangular",
+    }
+)  # fmt: skip
+_SHUFFLES = divergence.BY_STATE | {"permutation", "shuffle", "permuted", "next_batch", "random_shuffle"}
+_GENERATORS = frozenset(
+    {
+        "numpy.random.default_rng",
+        "numpy.random.RandomState",
+        "random.Random",
+        "numpy.random.Generator",
+        "tensorflow.random.Generator.from_seed",
+        "tensorflow.random.Generator.from_non_deterministic_state",
+    }
+)
+# Readers of Keras that shuffle by default, with the argument that turns shuffling off.
+_READERS = {
+    "flow": NUMPY, "flow_from_directory": NUMPY, "flow_from_dataframe": NUMPY, "list_files": TENSORFLOW,
+    "image_dataset_from_directory": TENSORFLOW, "text_dataset_from_directory": TENSORFLOW,
+    "audio_dataset_from_directory": TENSORFLOW, "make_csv_dataset": TENSORFLOW,
+    "make_batched_features_dataset": TENSORFLOW,
+}  # fmt: skip
+
+
+class Draws:
+    """The draws of one program; `verdict` judges whether a seed is the same on all ranks."""
+
+    def __init__(self, program: Program, verdict: Callable[[Occurrence], Verdict]) -> None:
+        self._script = program.script
+        self._names = program.names
+        self._verdict = verdict
+        self._known: dict[Site, Verdict] = {}
+
+    def is_draw(self, site: Site) -> bool:
+        """Return whether a call draws numbers or elements at random."""
+        return self._script.called_name(site) in _DRAWS and bool(self.library(site))
+
+    def shuffles(self, site: Site) -> bool:
+        """Return whether a call returns a random order."""
+        if site.name in _READERS:
+            return not _is_off(argument(site.node, None, "shuffle"))
+        name = self._script.called_name(site)
+        told = argument(site.node, 1 if name in divergence.UNLESS_TOLD else None, "shuffle")
+        if told is None:
+            return name in _SHUFFLES and name not in divergence.UNLESS_TOLD
+        return name in _SHUFFLES and not _is_off(told)
+
+    def of(self, site: Site) -> Verdict:
+        """The verdict on a call that draws or shuffles: whether its result is the same on all ranks."""
+        if site not in self._known:
+            # Before the seed that it draws itself, it has none.
+            self._known[site] = divergent(CauseKind.DRAW, site)
+            self._known[site] = self._read(site)
+        return self._known[site]
+
+    def _read(self, site: Site) -> Verdict:
+        return self._of_seeds(self.seeds(site), site)
+
+    def of_library(self, library: str, site: Site) -> Verdict:
+        """Return whether a call that draws from a library's own generator draws the same on all ranks."""
+        return self._of_seeds(self.seeds_of(library), site)
+
+    def _of_seeds(self, seeds: list[Occurrence], site: Site) -> Verdict:
+        found = [self.of_seed(each, site) for each in seeds]
+        if not found:
+            return divergent(CauseKind.DRAW, site)
+        # Only the run decides which of several seeds is the last one before a draw.
+        is_one = all(each.is_uniform for each in found) or all(each.diverges for each in found)
+        return found[0] if is_one else Unknown()
+
+    def is_seeded(self, library: str) -> bool:
+        """Return whether a library's own generator gets only seeds that all ranks share."""
+        seeds = self.seeds_of(library)
+        return bool(seeds) and all(
+            not self._is_free(each) and self._verdict(each).is_uniform for each in seeds
+        )
+
+    def of_seed(self, at: Occurrence, site: Site) -> Verdict:
+        """Return whether a call's seed is the same on all ranks; None is drawn anew."""
+        if self._is_free(at):
+            return divergent(CauseKind.DRAW, site)
+        found = self._verdict(at)
+        if found.diverges or found.is_uniform:
+            return found
+        # The seed may differ between calls of the function.
+        steps = [(each, self._names.steps_back(each)) for each in sliced(at, self._sources)]
+        if any(step is not None and step.unseen for _, step in steps):
+            return found
+        return joined(self._verdict(each) for each, step in steps if step is None or not step.sources)
+
+    def _is_free(self, at: Occurrence) -> bool:
+        """Return whether a seed may be None, so that the generator draws one."""
+        return any(_is_none(each.node) for each in sliced(at, self._sources))
+
+    def _sources(self, at: Occurrence) -> tuple[Occurrence, ...]:
+        return sources(self._names, at)
+
+    def seeds(self, site: Site) -> list[Occurrence]:
+        """Return the seeds of a call that draws or shuffles: its own, its generator's, or its library's."""
+        own = self.given(site)
+        if own is not None and not _is_none(own.node):
+            return [own]
+        generator = self.generator(site)
+        if generator is not None:
+            given = argument(generator.node, 0, "seed", "x")
+            return [of_call(generator).part(given)] if given is not None else []
+        by_state = self._script.called_name(site) in divergence.BY_STATE
+        return self.seeds_of(self.library(site) or (NUMPY if by_state else TENSORFLOW))
+
+    def seeds_of(self, library: str) -> list[Occurrence]:
+        """Return the seeds of a library's own generator."""
+        return self._seeded.get(library, [])
+
+    @cached_property
+    def _seeded(self) -> dict[str, list[Occurrence]]:
+        """The seeds of the libraries' own generators."""
+        found: dict[str, list[Occurrence]] = {}
+        for site in self._script.sites_named(*sorted(_SETTING), "RunConfig"):
+            names = self._names.full_names(site.node.func, site.scope, site.statement)
+            if site.name == "RunConfig":
+                # An Estimator receives the seed of its graphs as an argument.
+                given = argument(site.node, 1, "tf_random_seed")
+                libraries = {TENSORFLOW for name in names if name.startswith("tensorflow.")}
+            else:
+                given = argument(site.node, 0, "seed", "a")
+                libraries = {each for name in names for each in _GLOBAL.get(name, ())}
+            for library in libraries if given is not None else ():
+                assert given is not None
+                found.setdefault(library, []).append(of_call(site).part(given))
+        return found
+
+    def library(self, site: Site) -> str:
+        """Return the library whose generator a call uses; "" if there is none."""
+        for name in self._names.full_names(site.node.func, site.scope, site.statement):
+            for start, library in _DRAWING_BY.items():
+                if name.startswith(start):
+                    return library
+        if site.name in _READERS:
+            return _READERS[site.name]
+        if self.is_of_frame(site):
+            return NUMPY
+        return NUMPY if site.name == "next_batch" or self.generator(site) is not None else ""
+
+    def is_of_frame(self, site: Site) -> bool:
+        """Return whether a call samples rows of a pandas table, or of a part of one."""
+        if site.name != "sample" or not isinstance(site.node.func, ast.Attribute):
+            return False
+        if any(word.arg == "frac" for word in site.node.keywords):
+            return True
+        start = of_call(site).part(site.node.func.value)
+        return any(
+            isinstance(value, Instance) and value.cls.startswith("pandas.")
+            for each in reachable([start], self._whole_of, lambda each: (each.node, each.scope))
+            for value in self._names.values(*each[:3])
+        )
+
+    def _whole_of(self, at: Occurrence) -> Iterable[Occurrence]:
+        """Return what an expression may be a part of, or is the result of a method of."""
+        node = at.node
+        if isinstance(node, ast.Subscript):
+            return (at.part(node.value),)
+        if isinstance(node, ast.Call):
+            return (at.part(node.func.value),) if isinstance(node.func, ast.Attribute) else ()
+        return self._sources(at)
+
+    @cached_property
+    def generators(self) -> dict[ast.Call, Site]:
+        """The calls that make generators of random numbers."""
+        names = {name.rpartition(".")[2] for name in _GENERATORS}
+        return {
+            site.node: site
+            for site in self._script.sites_named(*sorted(names))
+            if self._names.calls(site, *_GENERATORS)
+        }
+
+    def generator(self, site: Site) -> Site | None:
+        """Return the call that created the generator of a method call."""
+        if not isinstance(site.node.func, ast.Attribute):
+            return None
+        for value in self._names.site_values(site.node.func.value, site):
+            owner = value.owner if isinstance(value, Member) else value
+            if isinstance(owner, Instance) and owner.cls in _GENERATORS:
+                return self._script.site_of(owner.node)
+        return None
+
+    def given(self, site: Site) -> Occurrence | None:
+        """Return the seed argument of a call."""
+        given = argument(site.node, None, "seed", "random_state", "shuffle_seed")
+        if given is None and site.name == "shuffle" and isinstance(site.node.func, ast.Attribute):
+            values = self._names.site_values(site.node.func.value, site)
+            if not any(isinstance(each, Library) for each in values) and self.generator(site) is None:
+                given = argument(site.node, 1, "seed")
+        return of_call(site).part(given) if given is not None else None
+
+
+def _is_off(node: ast.expr | None) -> bool:
+    return isinstance(node, ast.Constant) and not node.value and node.value is not None
+
+
+def _is_none(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None
