@@ -26,6 +26,29 @@ CHECKED = (
     ("code", ALIAS),
     ("code", "opt = Adam(1e-3)"),
 )
+TRAINER = """\
+import tensorflow as tf
+
+
+class Trainer:
+    def __init__(self, rate):
+        self.model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+        self.optimizer = tf.keras.optimizers.Adam(rate)
+
+    def run(self, data):
+        for x, y in data:
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_mean((self.model(x) - y) ** 2)
+            grads = tape.gradient(loss, self.model.trainable_variables)
+            self.optimizer.apply_gradients(zip(grads, self.model.trainable_variables))
+"""
+USING = (
+    ("code", "import tensorflow as tf\nfrom trainer import Trainer"),
+    ("markdown", "# Data"),
+    ("code", "x = tf.ones((64, 3))\ndata = tf.data.Dataset.from_tensor_slices((x, x[:, :1])).batch(8)"),
+    ("code", "%%time\ntrainer = Trainer(1e-3)\ntrainer.run(data)"),
+    ("code", "trainer.model.save('m.h5')"),
+)
 
 
 def document(

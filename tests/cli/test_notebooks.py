@@ -18,7 +18,20 @@ from click.testing import CliRunner, Result
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cli.notebooks import ALIAS, CELLS, CHECKED, LOOP, MODEL, STEP, cut, document, notebook, sources
+from cli.notebooks import (
+    ALIAS,
+    CELLS,
+    CHECKED,
+    LOOP,
+    MODEL,
+    STEP,
+    TRAINER,
+    USING,
+    cut,
+    document,
+    notebook,
+    sources,
+)
 from cli.test_check_formats import SCHEMA
 from fixtures import SCRIPTS
 from trainshift.cli.checks.check import Job, check_file
@@ -610,31 +623,6 @@ def _took(*args: str) -> float:
     began = time.process_time()
     assert run(*args).exit_code == 0
     return time.process_time() - began
-
-
-TRAINER = """\
-import tensorflow as tf
-
-
-class Trainer:
-    def __init__(self, rate):
-        self.model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
-        self.optimizer = tf.keras.optimizers.Adam(rate)
-
-    def run(self, data):
-        for x, y in data:
-            with tf.GradientTape() as tape:
-                loss = tf.reduce_mean((self.model(x) - y) ** 2)
-            grads = tape.gradient(loss, self.model.trainable_variables)
-            self.optimizer.apply_gradients(zip(grads, self.model.trainable_variables))
-"""
-USING = (
-    ("code", "import tensorflow as tf\nfrom trainer import Trainer"),
-    ("markdown", "# Data"),
-    ("code", "x = tf.ones((64, 3))\ndata = tf.data.Dataset.from_tensor_slices((x, x[:, :1])).batch(8)"),
-    ("code", "%%time\ntrainer = Trainer(1e-3)\ntrainer.run(data)"),
-    ("code", "trainer.model.save('m.h5')"),
-)
 
 
 @pytest.fixture

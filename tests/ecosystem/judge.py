@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from lossless import assert_lossless
 from trainshift.cli.checks.check import Job, check_file
-from trainshift.cli.documents import Document, NotebookDocument, read_document
+from trainshift.cli.documents import Document, read_document
 from trainshift.cli.programs.sources import home
 from trainshift.core.finding import Verdict
 from trainshift.core.program import Program
@@ -156,28 +156,19 @@ def _shared() -> tuple[ParsedFiles, Programs]:
 
 def _conversion(document: Document, path: str) -> Conversion | None:
     """The conversion of the file; None if it starts no program."""
-    if not document.is_linked:
-        return document.converted(conversion.convert(document.text))[0]
     files, programs = _shared()
     if path not in programs.starts(path) or (is_test(path) and len(programs.reached(path)) > 1):
         return None
-    return conversion.convert_program(document.text, path, files)
+    result = conversion.convert_program(document.text, path, files, apart=document.starts)
+    return document.converted(result)[0]
 
 
 def _unclean(document: Document, path: str, result: Conversion) -> Iterator[str]:
     """Yield the violated properties of a result: lost text, a different second result, a new violation."""
-    if isinstance(document, NotebookDocument):
-        after = document.converted(result)[1]
-        again = conversion.convert(after.text)
-        yield from _defects(result, lambda part: part)
-        if again.status is Status.REFUSED or again.text != after.text:
-            yield f"a second conversion differs: {_why(again)}"
-        yield from _violations(document.text, after.text, path, None, None)
-        return
     texts = {each.path: each.text for each in result.files}
     files, later = _shared()[0], files_on_disk(texts.get)
     yield from _defects(result, os.path.basename)
-    again = conversion.convert_program(result.text, path, later)
+    again = conversion.convert_program(result.files[0].text, path, later)
     if again.status is Status.REFUSED or any(each.text != each.before for each in again.files):
         yield f"a second conversion differs: {_why(again)}"
     for each in result.files:

@@ -1,11 +1,12 @@
 """Layouts: a program in a repository is found, with the same result, by every kind of request.
 
-Each layout is converted by the command line from the project's root, from the folder of its start file and
-from elsewhere, and by editors that have the root, that folder or no folder open.
+Each layout is checked and converted by the command line from the project's root, from the folder of its start
+file and from elsewhere, and by editors that have the root, that folder or no folder open.
 """
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,7 +15,9 @@ from typing import NamedTuple
 import pytest
 from click.testing import CliRunner
 
+from cli.notebooks import notebook, sources
 from lsp.session import PULLING, Session, serve
+from lsp.test_notebooks import NOTEBOOK, Notebook
 from lsp.test_programs import made, opened, whole
 from trainshift.cli.main import cli
 
@@ -59,7 +62,10 @@ print("loss", loss)
 
 
 class Layout(NamedTuple):
-    """The files of a repository, and the files that the conversion of each start file changes."""
+    """The files of a repository, and the files that the conversion of each start file changes.
+
+    The paragraphs of a notebook are its cells.
+    """
 
     files: Mapping[str, str]
     changed: Mapping[str, set[str]]
@@ -69,6 +75,8 @@ FROM_STEPS, FROM_LIB = main("from steps import train_step"), main("from lib.step
 BESIDE = (
     "import os\nimport sys\nsys.path.append(os.path.join(os.path.dirname(__file__), '..', '..', 'common'))\n"
 )
+CELL = "\n\n"
+ABOVE = "import sys\nsys.path.append('..')\n"
 LAYOUTS = {
     "below_another_file": Layout(
         {"other.py": "print(1)\n", "mnist/main.py": FROM_STEPS, "mnist/steps.py": STEPS},
@@ -116,6 +124,32 @@ LAYOUTS = {
     "run_in_its_folder": Layout(
         {"pkg/__init__.py": "", "pkg/steps.py": STEPS, "pkg/train.py": FROM_STEPS},
         {"pkg/train.py": {"pkg/train.py", "pkg/steps.py"}},
+    ),
+    "run_both_ways": Layout(
+        {
+            "pkg/__init__.py": "",
+            "pkg/steps.py": STEPS,
+            "pkg/train.py": FROM_STEPS,
+            "pkg/again.py": main("from pkg.steps import train_step"),
+            "other.py": "print(1)\n",
+        },
+        {
+            "pkg/train.py": {"pkg/train.py", "pkg/steps.py"},
+            "pkg/again.py": {"pkg/again.py", "pkg/steps.py"},
+        },
+    ),
+    "notebooks_beside_a_package": Layout(
+        {
+            "pyproject.toml": "[project]\nname = 'lib'\n",
+            "lib/__init__.py": "",
+            "lib/steps.py": STEPS,
+            "explore.ipynb": FROM_LIB,
+            "notebooks/train.ipynb": main("from lib.steps import train_step", before=ABOVE),
+        },
+        {
+            "explore.ipynb": {"explore.ipynb", "lib/steps.py"},
+            "notebooks/train.ipynb": {"notebooks/train.ipynb", "lib/steps.py"},
+        },
     ),
     "ten_start_files": Layout(
         {"steps.py": STEPS, **{f"train_{number}.py": FROM_STEPS for number in range(10)}},
@@ -172,15 +206,68 @@ def laid_out(layout: Layout, root: Path) -> Path:
     (root / ".git").mkdir(parents=True)
     for name, text in layout.files.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_text(text, encoding="utf-8")
+        written = notebook(cells_of(text)) if name.endswith(".ipynb") else text
+        (root / name).write_text(written, encoding="utf-8")
     return root
 
 
-async def texts_by_editor(session: Session, root: Path, start: str) -> dict[str, str]:
-    """The texts after one action, by file name."""
-    texts = await made(session, await whole(session, opened(session, root / start)))
+def cells_of(text: str) -> list[tuple[str, str]]:
+    """The cells of a notebook."""
+    return [("code", cell) for cell in text.split(CELL)]
+
+
+def text_of(path: Path) -> str:
+    """The text of a script, or of a notebook as a script."""
+    text = path.read_text(encoding="utf-8")
+    return CELL.join(sources(text)) if path.suffix == ".ipynb" else text
+
+
+Findings = set[tuple[int, int, str, str]]
+Answer = tuple[dict[str, str], Findings]
+"""The texts of the files that a conversion changes, and the findings in the start file: cell, line, code,
+message."""
+
+
+def answer_by_command(layout: Layout, root: Path, argument: str) -> Answer:
+    """The answer of the command line in the current folder."""
+    result = CliRunner().invoke(cli, ["check", "--no-cache", "--format", "json", argument])
+    (file,) = json.loads(result.stdout)["files"]
+    assert not file["error"]
+    found = {
+        (each.get("cell", 1), each["line"], each["code"], each["message"]) for each in file["diagnostics"]
+    }
+    result = CliRunner().invoke(cli, ["convert", "--write", argument], catch_exceptions=False)
+    assert result.exit_code == 0, result.stderr
+    texts = {name: text_of(root / name) for name in layout.files}
+    return {name: text for name, text in texts.items() if text != layout.files[name]}, found
+
+
+async def answer_by_editor(session: Session, layout: Layout, root: Path, start: str) -> Answer:
+    """The answer of an editor, after one action."""
+    documents, is_notebook = [], start.endswith(".ipynb")
+    if is_notebook:
+        cells = [("python", text) for _, text in cells_of(layout.files[start])]
+        book = Notebook(session, cells, uri=(root / start).as_uri())
+        documents = book.documents
+        await session.outline(documents[0].uri)
+        (action,) = await session.actions(documents[0], 0, only=[NOTEBOOK])
+    else:
+        documents = [opened(session, root / start)]
+        action = await whole(session, documents[0])
+    found = {
+        (number, each.range.start.line + 1, str(each.code), each.message)
+        for number, document in enumerate(documents, 1)
+        for each in await session.pulled(document)
+        if not str(each.code).startswith("HV")
+    }
+    after = await made(session, action)
+    texts = {uri.removeprefix(f"{root.as_uri()}/"): text for uri, text in after.items()}
+    if is_notebook:
+        now = [texts.pop(each.uri, each.text) for each in documents]
+        texts[start] = CELL.join(now)
+        book.close()
     session.clear()
-    return {uri.removeprefix(f"{root.as_uri()}/"): text for uri, text in texts.items()}
+    return texts, found
 
 
 @pytest.mark.slow
@@ -199,15 +286,13 @@ async def test_a_layout_is_answered_alike(
         ):
             laid_out(layout, root)
             monkeypatch.chdir(here)
-            result = CliRunner().invoke(cli, ["convert", "--write", argument], catch_exceptions=False)
-            assert result.exit_code == 0, result.stderr
-            texts = {name: (root / name).read_text(encoding="utf-8") for name in layout.files}
-            answers.append({name: text for name, text in texts.items() if text != layout.files[name]})
-        assert answers[0].keys() == changed
+            answers.append(answer_by_command(layout, root, argument))
+        assert answers[0][0].keys() == changed
         laid_out(layout, root)
-        answers.append(await texts_by_editor(puller, root, start))
+        answers.append(await answer_by_editor(puller, layout, root, start))
         # A separate server takes a second: one start file of each layout has both.
         for folder in (root, (root / start).parent) if start in [*layout.changed][:1] else ():
             async with serve(PULLING, folders=[folder]) as session:
-                answers.append(await texts_by_editor(session, root, start))
-        assert all(answer == answers[0] for answer in answers)
+                answers.append(await answer_by_editor(session, layout, root, start))
+        for each in answers:
+            assert each == answers[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from itertools import count
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from click.testing import CliRunner
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException
 
-from cli.notebooks import MODEL, STEP, sources
+from cli.notebooks import MODEL, STEP, TRAINER, USING, sources
 from cli.notebooks import notebook as ipynb
 from lsp.session import Document, Session, structured
 from trainshift.cli.main import cli
@@ -57,10 +58,14 @@ class Notebook:
     """A notebook of the editor, and its cells in order."""
 
     def __init__(
-        self, session: Session, cells: list[tuple[str, str]], prefix: str = "untitled:notebook-"
+        self,
+        session: Session,
+        cells: Sequence[tuple[str, str]],
+        prefix: str = "untitled:notebook-",
+        uri: str = "",
     ) -> None:
         self.session = session
-        self.uri = f"{prefix}{next(NUMBERS)}.ipynb"
+        self.uri = uri or f"{prefix}{next(NUMBERS)}.ipynb"
         self.version = 1
         self.languages: dict[str, str] = {}
         self.documents = [self._document(*each) for each in cells]
@@ -516,3 +521,115 @@ async def test_a_static_function_in_a_cell_is_expanded(puller: Session) -> None:
         types.InlayHintParams(book.documents[1].identifier, end)
     )
     assert [(each.position.line, each.label) for each in hints or ()] == [(2, "→ while_loop")]
+
+
+# Notebooks that import files
+
+
+@pytest.fixture
+def using(puller: Session, tmp_path: Path) -> Notebook:
+    """use.ipynb, which trains by a class of trainer.py."""
+    (tmp_path / "trainer.py").write_text(TRAINER)
+    path = tmp_path / "use.ipynb"
+    path.write_text(ipynb(USING), encoding="utf-8")
+    kinds = {"code": "python", "markdown": "markdown"}
+    return Notebook(puller, [(kinds[kind], text) for kind, text in USING], uri=path.as_uri())
+
+
+async def converted(puller: Session, notebook: Notebook) -> dict[str, str]:
+    """The texts after the conversion of a notebook, by the names of files, or the numbers of cells."""
+    await puller.outline(notebook.documents[0].uri)
+    (action,) = await puller.actions(notebook.documents[0], 0, only=[NOTEBOOK])
+    edit = (await puller.resolve(action)).edit
+    assert edit is not None
+    cells = {each.uri: str(number) for number, each in enumerate(notebook.documents, 1)}
+    after = puller.texts_after(edit)
+    return {cells.get(uri) or uri.rpartition("/")[2]: text for uri, text in after.items()}
+
+
+async def test_a_notebook_is_converted_with_the_files_that_it_imports(
+    puller: Session, using: Notebook, tmp_path: Path
+) -> None:
+    summary = await puller.outline(using.documents[0].uri)
+    assert summary["program"] == "use.ipynb and 1 more file"
+    assert [uri.rpartition("/")[2] for uri in summary["files"]][1] == "trainer.py"
+    (action,) = await puller.actions(using.documents[0], 0, only=[NOTEBOOK])
+    assert action.title == "Trainshift: Make distributed (use.ipynb and 1 more file)"
+    after = await converted(puller, using)
+    assert after.keys() == {"1", "3", "5", "trainer.py"}
+    assert CliRunner().invoke(cli, ["convert", "--write", str(tmp_path / "use.ipynb")]).exit_code == 0
+    cells = sources((tmp_path / "use.ipynb").read_text(encoding="utf-8"))
+    assert [after.get(str(number), cell) for number, cell in enumerate(cells, 1)] == cells
+    assert after["trainer.py"] == (tmp_path / "trainer.py").read_text()
+
+
+async def test_the_command_converts_such_a_notebook(puller: Session, using: Notebook) -> None:
+    given = {"uri": using.uri, "apply": False}
+    told = await puller.run("trainshift.makeDistributed", given)
+    assert (told["status"], told["files"]) == ("converted", 2)
+    uris = [each.uri for each in using.documents]
+    places = {
+        (uris.index(each["uri"]) + 1 if each["uri"] in uris else each["uri"].rpartition("/")[2], each["line"])
+        for each in (*told["changes"], *told["decisions"])
+    }
+    assert {(3, 2), (5, 1), ("trainer.py", 7)} <= places
+
+
+async def test_a_statement_of_such_a_notebook_is_converted(puller: Session, using: Notebook) -> None:
+    saved = using.documents[4]
+    await puller.outline(saved.uri)
+    action = next(each for each in await puller.actions(saved, 0) if each.kind == STATEMENT)
+    edit = (await puller.resolve(action)).edit
+    assert edit is not None
+    after = puller.texts_after(edit)
+    assert after.keys() == {using.documents[0].uri, saved.uri}
+    assert after[saved.uri] == f"if hvd.rank() == 0:\n    {saved.text}"
+
+
+async def test_a_change_of_an_imported_file_counts(puller: Session, using: Notebook, tmp_path: Path) -> None:
+    """It may be open or not."""
+    assert "hvd.DistributedGradientTape(tape)" in (await converted(puller, using))["trainer.py"]
+    path = tmp_path / "trainer.py"
+    other = TRAINER.replace("tape", "watch")
+    trainer = puller.open(TRAINER, path.as_uri())
+    puller.write(trainer, other)
+    assert "hvd.DistributedGradientTape(watch)" in (await converted(puller, using))["trainer.py"]
+    puller.close(puller.documents.pop(trainer.uri))
+    path.write_text(TRAINER.replace("tape", "gradients"))
+    puller.watched(path, types.FileChangeType.Changed)
+    assert "hvd.DistributedGradientTape(gradients)" in (await converted(puller, using))["trainer.py"]
+
+
+async def test_a_refusal_names_the_place_in_the_imported_file(
+    puller: Session, using: Notebook, tmp_path: Path
+) -> None:
+    path = tmp_path / "trainer.py"
+    path.write_text(TRAINER.replace("tf.GradientTape()", "tf.distribute.MirroredStrategy().scope()"))
+    puller.watched(path, types.FileChangeType.Changed)
+    told = await puller.run("trainshift.makeDistributed", {"uri": using.uri, "apply": False})
+    assert told["reason"].startswith("trainer.py, line ")
+    assert told["at"]["uri"] == path.as_uri()
+
+
+async def test_findings_of_such_a_notebook_are_those_of_the_command_line(
+    puller: Session, using: Notebook, tmp_path: Path
+) -> None:
+    shown = {
+        (number, each.range.start.line + 1, each.code, each.message)
+        for number, cell in enumerate(using.documents, 1)
+        for each in await puller.pulled(cell)
+        if not str(each.code).startswith("HV")
+    }
+    result = CliRunner().invoke(cli, ["check", "--format", "json", str(tmp_path / "use.ipynb")])
+    (file,) = json.loads(result.stdout)["files"]
+    assert {
+        (each["cell"], each["line"], each["code"], each["message"]) for each in file["diagnostics"]
+    } == shown
+    (second,) = (each for each in await puller.pulled(using.documents[3]) if each.code == "TF05")
+    assert [each.location.uri for each in second.related_information or ()] == [
+        (tmp_path / "trainer.py").as_uri()
+    ]
+    (listed,) = (each for each in file["diagnostics"] if each["code"] == "TF05")
+    (related,) = listed["related"]
+    assert related["path"].endswith("trainer.py")
+    assert "cell" not in related

@@ -11,6 +11,7 @@ import pytest
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException
 
+from cli.notebooks import TRAINER, USING, notebook
 from lsp.commands import run
 from lsp.session import PULLING, Document, Session, able, serve
 
@@ -221,6 +222,34 @@ async def test_reports_are_those_of_check(tmp_path: Path) -> None:
     }
     assert told == wanted
     assert {code for _, code, _, _ in told} == {"TF03", "TL01"}
+
+
+async def test_a_notebook_is_scanned_with_its_imports_and_places_in_its_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With and without results that check has kept."""
+    write(tmp_path / "pyproject.toml", "")
+    write(tmp_path / "trainer.py", TRAINER)
+    book = write(tmp_path / "use.ipynb", notebook([*USING, ("code", "'🎉'; relu = tf.nn.relu")]))
+    lines = book.read_text(encoding="utf-8").splitlines()
+
+    async def found() -> list[tuple[str, str, list[str]]]:
+        async with serve(PULLING, folders=[tmp_path]) as session:
+            items = (await workspace(session))[book.as_uri()].items
+        starts = [(lines[each.range.start.line], each.range.start.character) for each in items]
+        return [
+            (str(each.code), line[at:][:12], [other.location.uri for other in each.related_information or ()])
+            for each, (line, at) in zip(items, starts, strict=True)
+        ]
+
+    wanted = [
+        ("TF05", 'data)"', [(tmp_path / "trainer.py").as_uri()]),
+        ("TF03", "elu = tf.nn.", []),  # The emoji takes two units of UTF-16.
+    ]
+    assert await found() == wanted
+    monkeypatch.chdir(tmp_path)
+    run("check", ".")
+    assert await found() == wanted
 
 
 async def test_a_scan_takes_what_check_has_kept_while_the_files_stay(

@@ -15,6 +15,7 @@ from trainshift.engine.cells import Body, Cells, Plain, Spot
 from trainshift.engine.checking import Diagnostic, Region
 from trainshift.engine.conversion import Conversion, Note, whole
 from trainshift.host import files
+from trainshift.host.disk import absolute
 from trainshift.host.files import FileProblem, SourceFile, is_notebook
 from trainshift.host.notebooks import Notebook, Written, looks_like_notebook, read_notebook
 from trainshift.host.walk import STANDARD_INPUT, Input
@@ -120,11 +121,6 @@ class Document:
         return ()
 
     @property
-    def is_linked(self) -> bool:
-        """Return whether its imports are followed."""
-        return True
-
-    @property
     def nothing(self) -> str:
         """The message that the document has nothing to read; empty if it has."""
         return ""
@@ -198,11 +194,6 @@ class NotebookDocument(Document):
         return self.notebook.cells.starts
 
     @property
-    def is_linked(self) -> bool:
-        """Return False: a notebook is not a module, and is checked alone, as in an editor."""
-        return False
-
-    @property
     def nothing(self) -> str:
         """The message that the notebook's code is not Python."""
         if not self.notebook.is_foreign:
@@ -270,12 +261,16 @@ class NotebookDocument(Document):
         return tuple(replace(note, **self.spot(note.line, note.column)._asdict()) for note in notes)
 
     def diagnostics(self, found: tuple[Diagnostic, ...]) -> tuple[Diagnostic, ...]:
-        """Map diagnostics to their cells; all of their places are in the notebook."""
+        """Map diagnostics to their cells, and their other places in the notebook."""
+        path = absolute(self.file.path)
         return tuple(
             replace(
                 each,
                 region=self.region(each.region),
-                related=tuple(replace(other, region=self.region(other.region)) for other in each.related),
+                related=tuple(
+                    replace(other, region=self.region(other.region)) if other.path == path else other
+                    for other in each.related
+                ),
             )
             for each in found
         )

@@ -127,7 +127,7 @@ def _read(item: Input, files: ParsedFiles) -> _Read | _Failure:
     except FileProblem as problem:
         position = Spot(*problem.position) if problem.position else None
         return _Failure(place(name, position), problem.message)
-    script = read_linked(document.text, absolute(name), files if document.is_linked else None)
+    script = read_linked(document.text, absolute(name), files)
     if isinstance(script, ParseFailure):
         where = place(name, document.spot(script.line, script.column))
         return _Failure(where, f"not Python: {script.message}")

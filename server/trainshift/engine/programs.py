@@ -75,6 +75,8 @@ class Programs:
 
         The file itself if it starts one, or if no training program imports it.
         """
+        if path.endswith(".ipynb"):
+            return [path]
         # Importers are searched last, because that reads the whole project.
         if (self._is_start(path) and self.may_train(path)) or not self.importers(path):
             return [path]

@@ -121,7 +121,7 @@ def _item(where: dict[str, Any], diagnostic: Diagnostic, related: list[dict[str,
 
 
 def _related(paper: Paper, part: Part, other: OtherPlace, rules: Rules) -> dict[str, Any]:
-    if other.path and path_of(part.uri) != other.path and not paper.is_notebook:
+    if other.path and other.path != (paper.path or path_of(part.uri)):
         source = rules.source_of(other.path)
         file = Part(uri_of(other.path), None, source.text if source is not None else "", part.encoding)
         where = {"uri": file.uri, "range": range_of(file, other.region.span(paper_of(file).source))}

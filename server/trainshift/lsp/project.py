@@ -15,7 +15,7 @@ from trainshift.engine.live import Live
 from trainshift.host import files as disk_files
 from trainshift.host.configuration import Configuration, ConfigurationProblem, Configurations
 from trainshift.host.disk import files_under, text_on_disk
-from trainshift.host.files import FileProblem
+from trainshift.host.files import FileProblem, is_notebook
 from trainshift.host.kept_verdicts import Kept, asked_under
 from trainshift.host.verdicts_on_disk import folder_for
 from trainshift.host.walk import collect
@@ -23,6 +23,7 @@ from trainshift.lsp import diagnostics
 from trainshift.lsp.desk import OpenProgram, State
 from trainshift.lsp.options import SECTION, Chosen, Options, Rules, read_options
 from trainshift.lsp.text.documents import Paper, paper_of, plain
+from trainshift.lsp.text.notebooks import paper_on_disk
 from trainshift.lsp.wire.capabilities import LANGUAGES
 from trainshift.lsp.wire.uris import path_of, uri_of
 from trainshift.python.source.source import BOM, Source
@@ -169,7 +170,7 @@ class Project:
     def program(self, uri: str, paper: Paper) -> OpenProgram:
         """An opened program; its imports are followed if it is a file."""
         path = path_of(uri)
-        live = Live(path, self.files if path and not paper.is_notebook else None, is_open=True)
+        live = Live(path, self.files if path else None, is_open=True)
         return OpenProgram(uri, paper, live, self.rules_of(path))
 
     def opened(self, path: str, text: str) -> Turn:
@@ -304,11 +305,14 @@ class Scan:
             known = self._project._scanned.get(path)
             if known is not None and known.stamp == stamp:
                 return known.items
-            text = disk_files.read(path).text
+            file = disk_files.read(path)
+            if is_notebook(path):
+                paper = paper_on_disk(file, path, self._encoding)
+            else:
+                paper = paper_of(plain(uri, None, file.text, self._encoding))
         except (FileProblem, OSError) as problem:
             log.debug("%s is not scanned: %s", path, problem)
             return None
-        paper = paper_of(plain(uri, None, text, self._encoding))
         files = self._project.files
         cache = self._cache_beside(path)
         kept = cache.of(path, asked_under(rules.settings), rules.runtime)
@@ -318,7 +322,7 @@ class Scan:
             with files.noting() as noted:
                 report = check(paper.source.text, rules.settings, path, files, rules.runtime)
             linked = frozenset(noted.paths)
-        items = diagnostics.items_of(State(paper, report, True, None), rules)[uri]
+        items = diagnostics.items_of(State(paper, report, True, None), rules).get(uri, [])
         self._project._scanned[path] = Scanned(stamp, linked, items)
         return items
 

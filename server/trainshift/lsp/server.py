@@ -259,7 +259,7 @@ class Server:
         program = self.programs.pop(uri)
         self.desk.close(program)
         path = path_of(uri)
-        if path and not program.paper.is_notebook:
+        if path:
             self.session.renew_users(path, self.project.closed(path), soon=False)
         if not self.client.pulls:
             for part in program.paper.parts:
@@ -272,7 +272,7 @@ class Server:
     def _text_changed(self, program: OpenProgram, paper: Paper | None = None) -> None:
         """Re-check other programs that may import this one."""
         path, paper = path_of(program.uri), paper or program.paper
-        if path and not paper.is_notebook:
+        if path:
             self.session.renew_users(path, self.project.opened(path, paper.text), soon=False)
 
     def _watched(self, params: types.DidChangeWatchedFilesParams) -> None:

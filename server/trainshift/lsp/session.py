@@ -66,7 +66,7 @@ class Session:
 
         def work() -> tuple[str, ...]:
             if paper.cells is not None:
-                return fixed(paper.cells, settings, live.path, None, least).body.texts
+                return fixed(paper.cells, settings, live.path, live.files, least).body.texts
             return (fixed(Plain(paper.text), settings, live.path, live.files, least).text,)
 
         return await asyncio.wrap_future(self.desk.errand(program, work))
@@ -97,7 +97,7 @@ class Session:
         self._is_surveying = True
         number = self.project.number_of_changes
         opened = reversed(list(self.programs.values()))
-        waiting = [path_of(each.uri) for each in opened if not each.paper.is_notebook]
+        waiting = [path_of(each.uri) for each in opened]
         found: dict[str, tuple[str, ...]] = {}
 
         def work(pause: Callable[[], None]) -> bool:
@@ -124,7 +124,7 @@ class Session:
         for program in self.programs.values():
             path = path_of(program.uri)
             starts = found.get(path)
-            if starts is not None and not program.paper.is_notebook:
+            if starts is not None:
                 before, program.starts = program.starts, starts
                 program.surveyed = number
                 # A file that is its own program already counts as one.
@@ -134,7 +134,7 @@ class Session:
     async def surveyed(self, program: OpenProgram) -> None:
         """Wait until the programs of a document are known for the current files; raises Outdated."""
         path, number = path_of(program.uri), self.project.number_of_changes
-        if path and not program.paper.is_notebook and program.surveyed != number:
+        if path and program.surveyed != number:
             work = functools.partial(self.project.starts, [path], lambda: None)
             self._belong(await asyncio.wrap_future(self.desk.errand(program, work)), number)
 

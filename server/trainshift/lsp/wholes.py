@@ -61,7 +61,7 @@ class Wholes:
 
     def outline(self, program: OpenProgram, paper: Paper, pause: Callable[[], None]) -> Outline:
         """The possible changes in a document, as a part of its program."""
-        path, starts = "" if paper.is_notebook else path_of(program.uri), program.starts
+        path, starts = path_of(program.uri), program.starts
         idle = None
         for start in starts[:MOST_STARTS]:
             whole = self._started_by(start, pause) if start != path else None

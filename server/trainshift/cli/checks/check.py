@@ -317,13 +317,10 @@ def _failed(result: FileCheck, problem: FileProblem) -> FileCheck:
 
 def _checked(document: Document, job: Job, result: FileCheck) -> FileCheck:
     path = absolute(job.name)
-    around = _shared_files() if job.action is Action.NONE else files_on_disk()
-    linked = around if document.is_linked else None
-
     if job.action is Action.NONE:
-        found = _verdict(document, job, path, linked)
-        return _retold(job, found, document, result)
-    fixed = checking.fixed(document.body, job.settings, path, linked, job.least, partial(_demanded, job))
+        return _retold(job, _verdict(document, job, path), document, result)
+    files, demanded = files_on_disk(), partial(_demanded, job)
+    fixed = checking.fixed(document.body, job.settings, path, files, job.least, demanded)
     before = replace(_with_report(result, path, document, fixed.before), encoding=document.file.encoding)
     applied = dict(fixed.applied)
     after = document.after(fixed.body) if applied else document
@@ -340,9 +337,9 @@ def _checked(document: Document, job: Job, result: FileCheck) -> FileCheck:
     return _with_report(result, path, after, fixed.report)
 
 
-def _verdict(document: Document, job: Job, path: str, files: ParsedFiles | None) -> Verdict:
+def _verdict(document: Document, job: Job, path: str) -> Verdict:
     """Check a file, and record the verdict if it is to be cached."""
-    around = _shared_files()
+    files = _shared_files()
     asked = []
 
     def demanded() -> Runtime | None:
@@ -350,13 +347,13 @@ def _verdict(document: Document, job: Job, path: str, files: ParsedFiles | None)
         asked.append(fingerprint(runtime))
         return runtime
 
-    with around.noting() as noted:
+    with files.noting() as noted:
         report = checking.check(document.text, job.settings, path, files, demanded)
         programs: tuple[str, ...] = ()
         # The start file of a program does not change how Paddle reads its functions, and finding it reads
         # many files.
         is_asked = any(each.code not in GRAPH_CODES for each in report.diagnostics) and is_script(job.item)
-        if is_asked and files is not None and files.naming(path):
+        if is_asked and files.naming(path):
             starts = _shared_programs().starts(home(job.item.path))
             programs = () if path in starts else tuple(starts)
     found = Verdict(report, programs)

@@ -257,7 +257,7 @@ def _read(document: Document, text: str, files: ParsedFiles) -> Program:
     from trainshift.host.files import FileProblem
     from trainshift.python.syntax.chunks import ParseFailure
 
-    is_file = document.is_linked and os.path.exists(document.file.path)
+    is_file = os.path.exists(document.file.path)
     path = absolute(document.file.path) if is_file else ""
     script = read_linked(text, path, files if is_file else None)
     if isinstance(script, ParseFailure):

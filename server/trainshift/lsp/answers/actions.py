@@ -209,7 +209,7 @@ def _of_file(
     """
     if state.outline is None or not wanted.wants(kind):
         return
-    what = "whole notebook" if state.paper.is_notebook else title_of(state) or "whole file"
+    what = title_of(state) or ("whole notebook" if state.paper.is_notebook else "whole file")
     title = f"Make distributed ({what})"
     obstacle = state.outline.whole.obstacle
     if obstacle is None:

@@ -40,6 +40,7 @@ class Places:
         """The document, where it is all."""
         self._broken = state.paper if state.is_broken else None
         self._path = state.outline.path if state.outline is not None else ""
+        self._cells = state.paper if state.paper.is_notebook else None
         self._whole = whole
         self._analysis: Analysis | None = whole.analysis if whole is not None else None
         self._opened = opened
@@ -48,7 +49,7 @@ class Places:
         self._parts = {
             path: opened.get(path) or Part(uri_of(path), None, source.text, encoding)
             for path, source in self.sources.items()
-            if self.paper is None
+            if self.paper is None and (self._cells is None or path != self._path)
         }
 
     def confirm(self, text_of: Text) -> None:
@@ -67,6 +68,8 @@ class Places:
             raise Outdated
         script, start = self._analysis.file_at(edit.start)
         inside = edit.moved(start - edit.start)
+        if self._cells is not None and script.path == self._path:
+            return self._cells.home(inside)
         if script.path not in self._opened:
             # The editor handles the line endings of a file: Emacs would write the carriage return twice.
             inside = replace(inside, text=_LINE_END.sub("\n", edit.text))
@@ -75,7 +78,11 @@ class Places:
     @property
     def names(self) -> dict[str, str]:
         """The names of the documents by URI, if there are several."""
-        return {part.uri: self._name_of(path) for path, part in self._parts.items()}
+        cells = self._cells.parts if self._cells is not None and self._parts else ()
+        return {
+            **{part.uri: self._name_of(self._path) for part in cells},
+            **{part.uri: self._name_of(path) for path, part in self._parts.items()},
+        }
 
     def _name_of(self, path: str) -> str:
         return self._whole.name_of(path) if self._whole is not None else ""
@@ -85,12 +92,18 @@ class Places:
         return next(iter(self.sources), "")
 
     def part(self, path: str) -> Part:
-        """The document of a file, "" for the start file of the program."""
-        return self._parts[path or self._start]
+        """The document of a file, "" for the start file of the program; of a notebook, its first cell."""
+        path = path or self._start
+        cells = self._paper_of(path)
+        return cells.parts[0] if cells is not None else self._parts[path]
+
+    def _paper_of(self, path: str) -> Paper | None:
+        """The document if it is all, or the notebook at `path` if it is that."""
+        return self.paper or (self._cells if path == self._path else None)
 
     def told(self, note: Note) -> dict[str, Any]:
         """A note with its line and column in its document, from 1."""
-        return self._told(note, self.paper)
+        return self._told(note, self._paper_of(note.path or self._start))
 
     def at(self, conversion: Conversion) -> dict[str, Any] | None:
         """The place of a conversion's obstacle, as a note; None if it has none."""
@@ -102,8 +115,8 @@ class Places:
             return None
         note = Note(conversion.code, *conversion.position, conversion.reason, path=conversion.path)
         # There is no analysis of a text that does not parse.
-        paper = self._broken or self.paper
         path = note.path or self._start
+        paper = self._broken or self._paper_of(path)
         if paper is None and path not in self.sources:
             return {**_plain(note), "uri": uri_of(path)}
         return self._told(note, paper)

@@ -184,7 +184,7 @@ class Answers:
             told = account(places, conversion)
             if conversion.plan is not None:
                 edit = self._session.edit(state, conversion.plan)
-                files = 1 if state.paper.is_notebook else sum(1 for each in conversion.files if each.edits)
+                files = sum(1 for each in conversion.files if each.edits)
         except Outdated:
             told = unaccounted(refused(program.paper.source, _CHANGED))
         told.update(program=title, files=files)

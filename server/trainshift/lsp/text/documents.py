@@ -6,8 +6,9 @@ A plain document is one part.  A notebook is several: its Python cells are one p
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from trainshift.engine.cells import Cells
 from trainshift.lsp.text.positions import Place, Positions, joined, replaced
@@ -25,11 +26,19 @@ class Change:
     last: Place | None = None
 
 
+class Within(NamedTuple):
+    """The text of a file around a part, and a function from the part's offsets to those in it."""
+
+    source: Source
+    offset_of: Callable[[int], int]
+
+
 @dataclass(frozen=True)
 class Part:
     """A document of the client: its exact text, and its offset in the program.
 
-    `hidden` are the code points at its start that the program leaves out (a byte order mark).
+    `hidden` are the code points at its start that the program leaves out (a byte order mark).  A cell of a
+    notebook that is not open has its places `within` the notebook's file.
     """
 
     uri: str
@@ -38,6 +47,7 @@ class Part:
     encoding: str
     start: int = 0
     hidden: int = 0
+    within: Within | None = None
 
     @cached_property
     def source(self) -> Source:
@@ -46,8 +56,8 @@ class Part:
 
     @cached_property
     def positions(self) -> Positions:
-        """The positions of the text."""
-        return Positions(self.source, self.encoding)
+        """The positions of the text, or of the file that contains it."""
+        return Positions(self.within.source if self.within is not None else self.source, self.encoding)
 
     @property
     def end(self) -> int:
@@ -58,9 +68,12 @@ class Part:
         """The positions of a span of the program, clipped to this part."""
         start, end, hidden = self.start, self.end, self.hidden - self.start
         return (
-            self.positions.place(min(max(span.start, start), end) + hidden),
-            self.positions.place(min(max(span.end, start), end) + hidden),
+            self._place(min(max(span.start, start), end) + hidden),
+            self._place(min(max(span.end, start), end) + hidden),
         )
+
+    def _place(self, at: int) -> Place:
+        return self.positions.place(self.within.offset_of(at) if self.within is not None else at)
 
     def offset(self, place: Place) -> int:
         """The offset in the program of a position in this part."""
@@ -86,11 +99,15 @@ def plain(uri: str, version: int | None, text: str, encoding: str) -> Part:
 
 @dataclass(frozen=True)
 class Paper:
-    """One version of a program: its text, and its documents, one for each of its `cells`."""
+    """One version of a program: its text, and its documents, one for each of its `cells`.
+
+    `path` is the absolute path of a notebook, "" if it has no file.
+    """
 
     text: str
     parts: tuple[Part, ...]
     cells: Cells | None = None
+    path: str = ""
 
     @property
     def is_notebook(self) -> bool:
@@ -138,11 +155,11 @@ def paper_of(part: Part) -> Paper:
     return Paper(part.text[part.hidden :] if part.hidden else part.text, (part,))
 
 
-def notebook_paper(documents: Sequence[Part]) -> Paper:
-    """The program that consists of a notebook's Python cells."""
+def notebook_paper(documents: Sequence[Part], path: str) -> Paper:
+    """The program that consists of the Python cells of the notebook at `path`."""
     cells = Cells(tuple(each.text for each in documents))
     parts = (
         Part(each.uri, each.version, each.text, each.encoding, start)
         for each, start in zip(documents, cells.starts, strict=True)
     )
-    return Paper(cells.text, tuple(parts), cells)
+    return Paper(cells.text, tuple(parts), cells, path)

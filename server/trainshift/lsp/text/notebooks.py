@@ -1,4 +1,7 @@
-"""Notebooks: the cells of each, in order, and the program that consists of its Python cells."""
+"""Notebooks: the cells of each, in order, and the program that consists of its Python cells.
+
+A notebook that is not open is one document, the JSON of its file.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,12 @@ from collections.abc import Iterable
 
 from lsprotocol import types
 
-from trainshift.lsp.text.documents import Change, Paper, Part, notebook_paper, plain
+from trainshift.host.files import SourceFile
+from trainshift.host.notebooks import Written, read_notebook
+from trainshift.lsp.text.documents import Change, Paper, Part, Within, notebook_paper, plain
 from trainshift.lsp.wire.capabilities import LANGUAGES
+from trainshift.lsp.wire.uris import path_of, uri_of
+from trainshift.python.source.source import Source
 
 
 class Notebook:
@@ -15,6 +22,7 @@ class Notebook:
 
     def __init__(self, params: types.DidOpenNotebookDocumentParams, encoding: str) -> None:
         self._encoding = encoding
+        self._path = path_of(params.notebook_document.uri)
         self.order = [cell.document for cell in params.notebook_document.cells]
         self._cells: dict[str, Part] = {}
         self._add(params.cell_text_documents)
@@ -26,7 +34,8 @@ class Notebook:
 
     def paper(self) -> Paper:
         """The present version of the program."""
-        return notebook_paper([self._cells[each] for each in self.order if each in self._cells])
+        cells = [self._cells[each] for each in self.order if each in self._cells]
+        return notebook_paper(cells, self._path)
 
     def change(self, changes: types.NotebookDocumentCellChanges) -> list[str]:
         """Add, remove, move and edit cells; return the removed ones."""
@@ -47,6 +56,22 @@ class Notebook:
                 made = [change_of(each) for each in content.changes]
                 self._cells[content.document.uri] = cell.changed(content.document.version, made)
         return gone
+
+
+def paper_on_disk(file: SourceFile, path: str, encoding: str) -> Paper:
+    """The program of a notebook that is not open; raises FileProblem if the file is none."""
+    notebook = read_notebook(file)
+    cells, json = notebook.cells, Source(file.text)
+
+    def cell(text: str, start: int, written: Written) -> Part:
+        def place(at: int) -> int:
+            line, column = written.place(at)
+            return json.line_starts[line - 1] + column - 1
+
+        return Part(uri_of(path), None, text, encoding, start, within=Within(json, place))
+
+    parts = map(cell, cells.texts, cells.starts, notebook.written)
+    return Paper(cells.text, tuple(parts), cells, path)
 
 
 def change_of(event: types.TextDocumentContentChangeEvent) -> Change:
