@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import re
 from typing import Any
 
@@ -79,6 +80,45 @@ def stored(v, w):
 def added(v, w):
     v += w
     return np.sum(v * w)
+"""
+
+
+LISTS = """\
+def rows_swapped(v):
+    v[0], v[1] = v[1], v[0]
+    return v[0][0] * v[1][1] * v[0][1]
+
+
+def copied(v):
+    w = v.copy()
+    w[0] = w[1]
+    return w[0][0] * w[1][1] * v[0][0]
+
+
+def sliced(v):
+    w = v[1:]
+    w[0][0] = w[0][1] * 2.0
+    v[0] = w[0]
+    return w[0][0] * v[1][0]
+
+
+def ordered(v):
+    v = v.copy()
+    v.sort()
+    return v[0] * v[0] * v[1]
+
+
+def shown_by_a_slice(v):
+    w = v[1:]
+    v[1] = v[0] * 2.0
+    return w[0] * v[1]
+
+
+def moved_on(v):
+    for i in range(1, len(v)):
+        v[i] = v[i - 1] * v[i]
+    v[0], v[1] = v[1], v[0]
+    return v[0] * v[1]
 """
 
 
@@ -198,3 +238,30 @@ def with_ring(v, x):
 """
     found = made("with_ring", text=text)
     assert found([3.0], 2.0) == (6.0, ([2.0], 3.0))
+
+
+ROWS = [[1.5, 2.5], [0.5, 3.5]]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("rows_swapped", ROWS),
+        ("copied", ROWS),
+        ("sliced", ROWS),
+        ("ordered", ROWS[0]),
+        ("shown_by_a_slice", ROWS[0]),
+    ],
+)
+def test_an_array_where_the_function_changes_a_list(name: str, value: Any) -> None:
+    made(name, text=LISTS)(copy.deepcopy(value))
+    said = "v is an array, and is changed: annotate the parameter with np.ndarray"
+    with pytest.raises(ValueError, match=re.escape(said)):
+        made(name, text=LISTS)(np.array(value))
+
+
+def test_an_array_of_numbers_is_changed_as_a_list_is() -> None:
+    of_list = made("moved_on", text=LISTS)([1.5, 2.5, 0.5])
+    of_array = made("moved_on", text=LISTS)(np.array([1.5, 2.5, 0.5]))
+    assert of_array[0] == of_list[0]
+    np.testing.assert_array_equal(of_array[1][0], of_list[1][0])

@@ -192,15 +192,21 @@ def _ask_apart(found: Made) -> Made:
     """Make a derivative check first that the argument objects which it mutates occur at one place only.
 
     A caller may pass one list twice, or a list of the file that the function reads; neither adjoints nor
-    tangents would follow both.
+    tangents would follow both. A gradient checks also that what it treats as a list is no array.
     """
     build, made = found.build, found.functions[-1]
     start = build.start
-    if not build.summary(start).changed and not build.aliases(start).augmented:
-        return found
     further = {each.arg for each in made.args.kwonlyargs}
-    first = _asked_apart(build, further)
-    if "value_bar" in further - {*start.params} and (start.value.container or start.value.has("array")):
+    asked = bool(build.summary(start).changed or build.aliases(start).augmented)
+    listed = _listed(build) if "value_bar" in further else []
+    if not asked and not listed:
+        return found
+    first = [*listed, *(_asked_apart(build, further) if asked else [])]
+    if (
+        asked
+        and "value_bar" in further - {*start.params}
+        and (start.value.container or start.value.has("array"))
+    ):
         # It may be an argument that is mutated before it is read.
         build.helpers.add("_copied")
         first.append(terms.assign("value_bar", terms.call("_copied", terms.name("value_bar"))))
@@ -235,6 +241,31 @@ def _asked_apart(build: Analysis, further: set[str]) -> list[ast.stmt]:
             asked.args.append(ast.Dict([*map(terms.constant, others)], [*map(terms.name, others)]))
         return [ast.Expr(asked)]
     return []
+
+
+def _listed(build: Analysis) -> list[ast.stmt]:
+    """The statements that check which arguments are lists, where only their caller knows.
+
+    A slice or copy of a list is no view, as that of an array is, and a list's element is stored as it is.
+    """
+    if build.arrays:
+        return []
+    copies, stored = set[Kind](), set[Kind]()
+    for each in build.all_kinds():
+        originals = {kind for kind in each.originals() if kind is not each.found()}
+        copies |= {kind for kind in originals if each.has("changed") or kind.has("changed")}
+        stored |= {each.found()} if each.has("changed") and not each.holds_numbers else set()
+    found: list[ast.stmt] = []
+    names = build.start.params
+    for most, kinds in enumerate((copies, stored - copies)):
+        kinds = {each for each in kinds if not each.has("list", "tuple", "dict")}
+        asked = [each for each in names if not kinds.isdisjoint(build.start.kind(each).with_elements())]
+        names = [each for each in names if each not in asked]
+        if asked:
+            build.helpers.add("_listed")
+            given = [ast.keyword(each, terms.name(each)) for each in asked]
+            found.append(ast.Expr(ast.Call(terms.name("_listed"), [terms.constant(most)], given)))
+    return found
 
 
 def _taken(module: Module, helpers: Collection[str]) -> tuple[Refusal, ...]:

@@ -13,7 +13,7 @@ from trainshift.derivatives.tables import table
 from trainshift.python.flow.traversal import reachable
 from trainshift.python.lazy import cached_property
 from trainshift.python.rewrite.renaming import identifiers
-from trainshift.python.rewrite.separate_targets import separate_targets
+from trainshift.python.rewrite.separate_targets import loops_with_names, separate_targets
 from trainshift.python.rewrite.single_exit import PythonSingleExit
 from trainshift.python.rewrite.terms import copied, names_bound, names_read, own_nodes, walk
 from trainshift.python.syntax.call_binding import bind_call, defaults, parameters
@@ -213,6 +213,8 @@ class Function:
         self.nested: dict[str, Function] = {}
         self.exposed: dict[tuple[int, ...], frozenset[str]] = {}
         """The names that are live before some of its statements, by the identities of these."""
+        self.body = loops_with_names(self.body, self.fresh)
+        self.local |= names_bound(self.body) - self.foreign
         if whole.reverse:
             self.result = self._result()
             body = separate_targets(self.body, self.fresh)

@@ -11,6 +11,8 @@ from collections.abc import Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import ClassVar
 
+from trainshift.python.flow.traversal import reachable
+
 # The key of all elements; no constant equals it.
 ANY: Hashable = object()
 
@@ -26,7 +28,7 @@ class Kind:
     operators).
     """
 
-    __slots__ = ("_elements", "_functions", "_told", "_words")
+    __slots__ = ("_elements", "_functions", "_originals", "_told", "_words")
     is_read_only: ClassVar[bool] = False
     """While set, words are only read, never added."""
 
@@ -35,6 +37,7 @@ class Kind:
         self._functions: set[Hashable] = set()
         self._elements: dict[Hashable, Kind] = {}
         self._told: Kind | None = None
+        self._originals: set[Kind] = set()
 
     def found(self) -> Kind:
         """The representative of all kinds that were unified with this one."""
@@ -68,6 +71,17 @@ class Kind:
         self.tell("function")
         self.functions.add(function)
 
+    def another(self) -> Kind:
+        """The kind of a copy or slice: the same elements, mutated separately except for views of arrays."""
+        made = Kind(*(self.words - {"changed"}), "box")
+        made.element().unify(self.element())
+        made._originals.add(self.found())
+        return made
+
+    def originals(self) -> Iterable[Kind]:
+        """The kind with those that it may be a copy of."""
+        return reachable([self.found()], lambda kind: {each.found() for each in kind._originals})
+
     def element(self, key: Hashable = ANY) -> Kind:
         """The kind of the element at a key; of all elements if the key is unknown."""
         kind = self.found()
@@ -95,6 +109,7 @@ class Kind:
             two._told = one
             one._words |= two._words
             one._functions |= two._functions
+            one._originals |= two._originals
             theirs = two._elements
             two._elements = {}
             if not one._elements:

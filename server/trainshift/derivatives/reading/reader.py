@@ -477,7 +477,7 @@ class Reader:
 
     def _index(self, base: Kind, index: ast.expr) -> Kind:
         if isinstance(index, ast.Slice):
-            return _another(base)
+            return base.another()
         if isinstance(index, ast.Tuple) and not base.has("dict"):
             base.tell("array")
             return base if any(isinstance(each, ast.Slice) for each in index.elts) else base.element()
@@ -737,7 +737,7 @@ class Reader:
             base = self.kind(node.func.value)
             match node.func.attr:
                 case "copy":
-                    return _another(base)
+                    return base.another()
                 case "get" | "setdefault":
                     base.tell("box")
                     made = base.element() if first is None else self._index(base, first)
@@ -868,11 +868,4 @@ def _new_list(*parts: Kind) -> Kind:
     made = Kind("tuple" if parts[0].has("tuple") and not parts[0].has("list") else "list")
     for each in parts:
         made.element().unify(each.element())
-    return made
-
-
-def _another(base: Kind) -> Kind:
-    """The kind of a copy: the same elements, mutated separately."""
-    made = Kind(*(base.words - {"changed"}), "box")
-    made.element().unify(base.element())
     return made

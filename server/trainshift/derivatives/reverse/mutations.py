@@ -9,9 +9,12 @@ from trainshift.derivatives.reading.function import bound, root_of
 from trainshift.derivatives.reading.kinds import Kind
 from trainshift.derivatives.reading.nodes import Node
 from trainshift.derivatives.reading.reader import CHANGING
-from trainshift.derivatives.reverse.adjoints import Pull
+from trainshift.derivatives.reverse.adjoints import Pull, as_value
 from trainshift.derivatives.reverse.passes import Back, Passes, line_of, nothing
 from trainshift.python.rewrite import terms
+
+# Functions that return different places of an array.
+DISTINCT = frozenset(f"numpy.{each}" for each in ("arange", "argsort", "flatnonzero", "nonzero"))
 
 
 class Changes:
@@ -211,7 +214,7 @@ class Changes:
             bar: ast.expr | None = None
             if root.active:
                 held = self.function.fresh(f"{name}_bar")
-                self.passes.emit(terms.assign(held, self._own(slot, base)))
+                self.passes.emit(terms.assign(held, self._stored(slot, target, base)))
                 bar = terms.name(held)
             for each in backs:
                 each()
@@ -219,6 +222,33 @@ class Changes:
             self.pull.send(root, bar, lines, self._spreads(target))
 
         return back
+
+    def _stored(self, slot: ast.expr, target: ast.Subscript, base: Kind) -> ast.expr:
+        """The adjoint of a stored value; the last one has that of an element that is stored several times."""
+        listed = base.has("list", "tuple", "dict")
+        if not self.whole.arrays or self.whole.tensors or listed or not self._repeats(target.slice):
+            return self._own(slot, base)
+        assert isinstance(slot, ast.Subscript)
+        return self.pull.helper("_stored", slot.value, as_value(slot.slice))
+
+    def _repeats(self, index: ast.expr) -> bool:
+        """Return whether an index may select an element of an array more than once."""
+        match index:
+            case ast.Constant() | ast.Slice() | ast.Compare() | ast.UnaryOp(ast.Invert()):
+                return False
+            case ast.Tuple(elts):
+                return any(map(self._repeats, elts))
+            case ast.List(elts) if all(isinstance(each, ast.Constant) for each in elts):
+                return len({ast.unparse(each) for each in elts}) < len(elts)
+            case ast.BinOp(left, ast.BitAnd() | ast.BitOr(), right):
+                return self._repeats(left) or self._repeats(right)
+            case ast.Call(func) if self.function.dotted(func) in DISTINCT:
+                return False
+            case ast.Name(name) if name not in self.function.params:
+                match self.function.assignments(name):
+                    case [ast.Assign([ast.Name(_)], value)] if name not in terms.names_read(value):
+                        return self._repeats(value)
+        return not self.nodes.settled(index)
 
     def _spreads(self, target: ast.Subscript) -> bool:
         """Return whether a store may put one number into many places of an array."""

@@ -35,6 +35,18 @@ def _apart(others={}, /, **given):
             if isinstance(each, (dict, list, tuple)):
                 visit(each, name, own is given)
 ''',
+    "_listed": '''
+def _listed(most, /, **given):
+    """Raises ValueError where an array of more than most dimensions is changed as if it were a list."""
+    def visit(x, place):
+        if len(getattr(x, "shape", ())) > most:
+            raise ValueError(f"{place} is an array, and is changed: annotate the parameter with np.ndarray")
+        if isinstance(x, (dict, list, tuple)):
+            for key, each in x.items() if isinstance(x, dict) else enumerate(x):
+                visit(each, f"{place}[{key!r}]")
+    for name, each in given.items():
+        visit(each, name)
+''',
     **structural("0.0 * x"),
     "_add": '''
 def _add(a, b):
@@ -168,6 +180,16 @@ def _add_at(bar, index, term):
         bar[index] = _add(bar[index], term)
     return bar
 ''',
+    "_stored": '''
+def _stored(bar, index):
+    """bar at index; an element that index has more than once has it at its last place."""
+    found = _copied(bar[index])
+    if not any(map(np.ndim, index if isinstance(index, tuple) else (index,))):
+        return found
+    places, last = np.reshape(np.arange(np.size(found)), np.shape(found)), np.zeros(np.shape(bar), int)
+    last[index] = places
+    return np.where(last[index] == places, found, 0.0)
+''',
     "_unbroadcast": '''
 def _unbroadcast(bar, x):
     """bar summed over the axes along which x was broadcast."""
@@ -184,6 +206,7 @@ def _unbroadcast(bar, x):
 _NEEDS = {
     "_held": ("_put_right",),
     "_add_at": ("_add",),
+    "_stored": ("_copied",),
     "_folded": ("_add", "_cells"),
     "_others_dot": ("_others",),
     "_parts": ("_like",),

@@ -38,7 +38,7 @@ def _products(name: str, params: str, factors: str, **defaults: str) -> Row:
 # Functions whose tangent is the same function of the tangents.
 JOINT = frozenset(("_add", "_add_at"))
 # Functions that are locally constant.
-CONSTANTS = frozenset(("_apart", "_zeros", "_cells", "_shares", "_held", "_put_right"))
+CONSTANTS = frozenset(("_apart", "_listed", "_zeros", "_cells", "_shares", "_held", "_put_right"))
 
 _TURNED = {"transpose_a": "False", "transpose_b": "False"}
 ROWS = (
@@ -49,6 +49,7 @@ ROWS = (
     _row(
         "_unbroadcast", "bar x", {"bar": "_unbroadcast(d, x)"}, {"bar": "np.broadcast_to(d, np.shape(bar))"}
     ),
+    _linear("_stored", "bar index"),
     _linear("_spread", "bar x axis keepdims", axis="None", keepdims="False"),
     _linear("_folded", "bar x"),
     _linear("_parts", "bar arrays axis"),

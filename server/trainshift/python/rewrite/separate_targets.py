@@ -1,4 +1,4 @@
-"""Separate targets: `a = b = value` becomes one assignment for each target."""
+"""Separate targets: each assignment has one, and loops bind names: `a = b = value`, `for x[0] in values`."""
 
 from __future__ import annotations
 
@@ -24,6 +24,44 @@ def separate_targets(statements: Sequence[ast.stmt], fresh: Callable[[str], str]
             case _:
                 made.append(node)
     return made
+
+
+def loops_with_names(statements: Sequence[ast.stmt], fresh: Callable[[str], str]) -> list[ast.stmt]:
+    """Return statements in which loops bind only names: places are assigned first in their bodies."""
+    made: list[ast.stmt] = []
+    for node in statements:
+        match node:
+            case ast.If() | ast.For() | ast.While():
+                first: list[ast.stmt] = []
+                if isinstance(node, ast.For):
+                    node, first = _named(node, fresh)
+                body, orelse = (loops_with_names(block, fresh) for block in (node.body, node.orelse))
+                made.append(terms.with_blocks(node, [*first, *body], orelse))
+            case _:
+                made.append(node)
+    return made
+
+
+def _named(node: ast.For, fresh: Callable[[str], str]) -> tuple[ast.For, list[ast.stmt]]:
+    """A loop whose target has only names, and the assignments to the places that its target had.
+
+    Targets get their values from left to right, so those that follow a place come after it here, too.
+    """
+    stored: list[ast.stmt] = []
+
+    def name(target: ast.expr) -> ast.expr:
+        if isinstance(target, ast.Tuple | ast.List):
+            return ast.copy_location(ast.Tuple([*map(name, target.elts)], ast.Store()), target)
+        if isinstance(target, ast.Starred) or (isinstance(target, ast.Name) and not stored):
+            return target
+        new = fresh("item")
+        stored.append(ast.copy_location(ast.Assign([target], terms.name(new)), node))
+        return ast.copy_location(ast.Name(new, ast.Store()), target)
+
+    target = name(node.target)
+    if not stored:
+        return node, []
+    return ast.copy_location(ast.For(target, node.iter, node.body, node.orelse), node), stored
 
 
 def _separated(node: ast.Assign, fresh: Callable[[str], str]) -> list[ast.stmt]:

@@ -175,6 +175,8 @@ def names_bound(nodes: Iterable[ast.AST]) -> set[str]:
                 waiting.append(node.target)
             case ast.Tuple() | ast.List():
                 waiting += node.elts
+            case ast.Starred():
+                waiting.append(node.value)
             case ast.For():
                 waiting += [node.target, *node.body, *node.orelse]
             case ast.If() | ast.While():
