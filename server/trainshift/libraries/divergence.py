@@ -6,6 +6,7 @@ included: `training/uniformity/draws.py` handles them.
 
 from __future__ import annotations
 
+import re
 from enum import Enum
 
 from trainshift.libraries import entries
@@ -19,6 +20,7 @@ class CauseKind(Enum):
     RANK = "depends on the rank"
     DATA = "comes from a rank's own data"
     DRAW = "is drawn at random"
+    PERHAPS = "may be drawn at random"
     CLOCK = "comes from a rank's own clock"
     HOST = "comes from the machine"
     DISK = "comes from a rank's own disk"
@@ -70,6 +72,17 @@ receiver.
 """
 CUTTING = named("cutting")
 """The functions that return a part, of a requested length, of their argument or receiver."""
+
+
+_SPLITS = re.compile(r"(^|_)(split|k_?fold|train_test|train_val)|split(s|_data|_dataset)?$|(Split|Fold)$")
+_ASKS = re.compile(r"(ask|suggest|sample|draw)(_|$)")
+
+
+def may_draw(name: str) -> bool:
+    """Return whether the name of an unknown library's function says that it splits rows, or that it chooses
+    parameters.
+    """
+    return bool(_SPLITS.search(name) or _ASKS.match(name))
 
 
 def cause_of(full_name: str) -> CauseKind | None:

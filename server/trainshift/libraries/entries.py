@@ -67,7 +67,7 @@ FACTS = frozenset(
 _CLASS = frozenset({"base", "signature"})
 KEYS: Mapping[Role, frozenset[str]] = {
     Role.MODEL: _CLASS | {"step", "compiled"},
-    Role.OPTIMIZER: _CLASS | {"averages"},
+    Role.OPTIMIZER: _CLASS | {"averages", "steps"},
     Role.OPTIMIZER_FACTORY: frozenset({"signature", "rate", "steps", "returns"}),
     Role.SCHEDULE: _CLASS | {"rates", "steps"},
     Role.CALLBACK: _CLASS | {"ranks", "decides", "draws", "blind", "shows"},

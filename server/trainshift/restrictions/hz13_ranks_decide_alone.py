@@ -136,7 +136,8 @@ def _of_draws(program: Program, report: Report) -> Iterator[Finding]:
         text = one_line(program.script.text(at.node, at.scope))
         advice = _DRAWN if each.cause.kind is CauseKind.DRAW else _SENT
         message = f"{text} {each.cause.kind.value}: {each.sink.value}. {advice}"
-        yield report.violated(at, message)
+        is_sure = each.cause.kind is not CauseKind.PERHAPS
+        yield (report.violated if is_sure else report.unknown)(at, message)
     if not program.fact(Horovod).calls("broadcast_object"):
         for site, known in program.fact(Libraries).sites(Role.TRAINS):
             if known.flag("draws") and program.fact(Together).is_of_all(site):

@@ -43,6 +43,8 @@ Keras draws its progress bars on every rank, so `evaluate`, `predict` and `Progb
 from __future__ import annotations
 
 import ast
+import re
+from collections.abc import Iterator
 from dataclasses import replace
 
 from trainshift.core.layout import Layout
@@ -53,7 +55,7 @@ from trainshift.libraries.entries import Role as Known
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.values import Instance
 from trainshift.python.source.edit import Change, Edit, Suits, Withheld
-from trainshift.python.syntax.chunk_syntax import Binding, Site, argument
+from trainshift.python.syntax.chunk_syntax import Binding, Site, argument, last_name
 from trainshift.rewriting.edits.kept_weights import broadcast_above, kept_above
 from trainshift.rewriting.edits.list_edits import left, placed, put_first, run, titled
 from trainshift.rewriting.edits.rank_guards import guard_changes, only_argument
@@ -80,6 +82,8 @@ from trainshift.training.uniformity.value_flow import ValueFlow
 from trainshift.transforms.rule import Proposals
 
 _WHOLE = "every rank reads all of the data in each epoch, because fit has no steps_per_epoch to divide"
+# The names of arguments that are learning rates.
+_RATE = re.compile(r"(^|_)(lr|learning_rate)(_|$)")
 
 
 def propose(program: Program, report: Report) -> Proposals:
@@ -203,17 +207,30 @@ def _doubts(program: Program, callbacks: Callbacks) -> tuple[str, ...]:
             f"{program.script.text(callbacks.fit.model, callbacks.fit.site)} is assumed to be a Keras model"
         )
         values = program.names.site_values(callbacks.fit.model, callbacks.fit.site)
-        if any(isinstance(value, Instance) for value in values):
+        is_strange = program.fact(Fits).is_of_stranger
+        if any(isinstance(value, Instance) or is_strange(value) for value in values):
             assumed += "; a train_step of its own may average nothing"
         doubts.append(assumed)
     if callbacks.given is not None and not callbacks.found.complete:
         given = program.script.text(callbacks.given, callbacks.fit.site)
         doubts.append(f"{given} is assumed to be a list of callbacks that every rank needs")
+    doubts += _of_rates(program, callbacks)
     if assumed := program.fact(FirstBatches).doubt(callbacks.fit):
         doubts.append(assumed)
     if copy := program.fact(SetWeights).beside(callbacks.fit):
         doubts.append(OTHER_BEGINNING.format(copy))
     return tuple(doubts)
+
+
+def _of_rates(program: Program, callbacks: Callbacks) -> Iterator[str]:
+    """Yield a doubt for each unknown callback that gets learning rates by name, which stay as they are."""
+    for member in callbacks.members:
+        at = member.element
+        values = program.names.values(at.node, at.scope, at.statement) if member.role is Role.UNKNOWN else ()
+        for made in (each.node for each in values if isinstance(each, Instance)):
+            rates = [word.arg for word in made.keywords if word.arg and _RATE.search(word.arg)]
+            if rates:
+                yield f"{last_name(made.func)} is unknown; its {' and '.join(rates)} may need `* hvd.size()`"
 
 
 def _decisions(program: Program, callbacks: Callbacks) -> tuple[str, ...]:

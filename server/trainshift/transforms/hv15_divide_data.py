@@ -99,10 +99,8 @@ _ALIKE = "`{}` gets a seed: zipped datasets that its function makes keep the sam
 def propose(program: Program, report: Report) -> Proposals:
     """Propose one change for each statement that divides data, and a remark on each loop with all of them."""
     places: dict[Statement, dict[ast.expr, tuple[Place, LoopData]]] = {}
+    yield from _undivided(program, report)
     for loop in program.fact(DividedData).loops:
-        if loop.reason:
-            target = program.script.statement_span(loop.statement)
-            yield report.remark(target, loop.said(_shown(program, loop)))
         for place in loop.places:
             places.setdefault(place.statement, {}).setdefault(place.at.node, (place, loop))
     for statement in program.fact(Pace).undivided:
@@ -140,6 +138,17 @@ def propose(program: Program, report: Report) -> Proposals:
                 *filter(None, map(said_of, draws)),
             ),
         )
+
+
+def _undivided(program: Program, report: Report) -> Iterator[Remark]:
+    """Yield a remark on each loop whose data are not divided, with the reason."""
+    loops = program.fact(DividedData).loops
+    # The turns around a `fit` whose data are divided are folds or settings, and no data.
+    around = {above for each in loops if each.site and each.places for above in each.statement.path()}
+    for loop in loops:
+        if loop.reason and (loop.site or loop.statement not in around):
+            target = program.script.statement_span(loop.statement)
+            yield report.remark(target, loop.said(_shown(program, loop)))
 
 
 def _vocabularies(program: Program, report: Report, alike: list[Draw]) -> Iterator[Remark]:

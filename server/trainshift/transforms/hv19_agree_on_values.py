@@ -69,6 +69,7 @@ _DOES = {
     CauseKind.CLOCK: ("read", " its clock"),
     CauseKind.DISK: ("look", " at its disk"),
     CauseKind.HOST: ("ask", " its machine"),
+    CauseKind.NET: ("get", ""),
 }
 """The verbs for how rank 0 finds a value that it sends, by why the value may differ."""
 _GATHERED = {Decides.SKIPS: "any", Decides.STEPS: "all"}

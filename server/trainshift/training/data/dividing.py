@@ -102,7 +102,7 @@ class Dividing:
                 own = max(self._times(of.part(each)) for each in parts)
                 return own + self._shards(node, of)
             return max((self._times(of.part(each)) for each in arguments(node)), default=0)
-        if isinstance(node, ast.Subscript) and self._depends(node.slice, of):
+        if isinstance(node, ast.Subscript) and self._depends(_chosen_by(node.slice), of):
             return 1 + self._times(of.part(node.value))
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div | ast.FloorDiv):
             own = self._horovod.divided(node.right, of.scope, of.statement)
@@ -127,3 +127,10 @@ class Dividing:
 
     def _depends(self, node: ast.expr, of: Occurrence) -> bool:
         return self._program.fact(Uniformity).on_rank(of.part(node))
+
+
+def _chosen_by(rows: ast.expr) -> ast.expr:
+    """Return what chooses rows: a slice that only ends somewhere, by a length, gives no rank its own."""
+    if isinstance(rows, ast.Slice) and rows.lower is None and rows.step is None:
+        return ast.Constant(None)
+    return rows

@@ -29,8 +29,10 @@ from trainshift.python.values.call_graph import calls_leading_to
 from trainshift.training.execution.control_flow import ControlFlow
 from trainshift.training.execution.executions import Executions
 from trainshift.training.horovod.existing_use import Horovod
+from trainshift.training.uniformity.draws import APPLYING
 from trainshift.training.uniformity.environments import Worlds
 from trainshift.training.uniformity.uniformity import Uniformity
+from trainshift.training.uniformity.value_flow import ValueFlow
 
 # The maximal number of expressions through which a value is followed back.
 _FOLLOWED = (ast.Name, ast.Attribute, ast.Call, ast.Subscript)
@@ -161,6 +163,7 @@ class Remedies:
 
     def _parts_behind(self, at: Occurrence) -> list[ast.expr]:
         """All sources of an expression, through names and the script's functions."""
+        flow = self._program.fact(ValueFlow)
 
         def behind(each: Occurrence) -> Iterator[Occurrence]:
             inside = [each.node, *getattr(each.node, "generators", ())]
@@ -170,6 +173,8 @@ class Remedies:
             step = self._names.steps_back(each) if isinstance(each.node, _FOLLOWED) else None
             if step is not None and not self._names.member_of_library(each.node):
                 found += [*step.sources, *step.within]
+            if isinstance(each.node, ast.Call) and last_name(each.node.func) in APPLYING:
+                found += [one for part in each.node.args for one in flow.returned(each.part(part))]
             return (part for part in found if not self._hides_draws(part))
 
         starts = [] if self._hides_draws(at) else [at]
@@ -195,9 +200,7 @@ class Remedies:
         """Return the way to make a call draw alike on all ranks; None if there is none."""
         if site.in_fstring or site.deferred:
             return None
-        is_stated = self._script.called_name(site) in divergence.BY_STATE or self._names.calls(
-            site, "sklearn.utils.shuffle"
-        )
+        is_stated = self._draws.is_by_state(site) or self._names.calls(site, "sklearn.utils.shuffle")
         if is_stated or self._draws.is_of_frame(site):
             hidden = hides_arguments(site.node) and any(word.arg is None for word in site.node.keywords)
             given = any(word.arg == "random_state" for word in site.node.keywords)

@@ -154,12 +154,16 @@ class Fits:
         if any(isinstance(value, Function) for value in values):
             return takes or self._optimizer_of(site) is not None
         members = [value for value in values if isinstance(value, Member)]
-        known = [
-            each for each in members if not (isinstance(each.owner, Instance) and is_strange(each.owner.cls))
-        ]
+        known = [each for each in members if not self.is_of_stranger(each.owner)]
         if known:
             return any(self._names.is_a(value.owner, *api.MODEL) for value in known)
         return takes or bool(members) or any(isinstance(value, Unknown) for value in values)
+
+    def is_of_stranger(self, value: Value) -> bool:
+        """Return whether a model's class, or a class that it extends, is one of an unknown library."""
+        if isinstance(value, UserInstance):
+            return any(map(is_strange, self._names.library_bases(value.scope)))
+        return isinstance(value, Instance) and is_strange(value.cls)
 
     def _optimizer_of(self, site: Site) -> ast.expr | None:
         """The optimizer argument of a `compile`, found by the parameters of the script's own `compile` if it

@@ -14,7 +14,15 @@ from trainshift.python.flow.traversal import reachable
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import Occurrence, of_call
 from trainshift.python.names.values import Member, Value, texts
-from trainshift.python.syntax.chunk_syntax import Site, Statement, argument, arguments, is_alone, last_name
+from trainshift.python.syntax.chunk_syntax import (
+    Site,
+    Statement,
+    argument,
+    arguments,
+    expression_path,
+    is_alone,
+    last_name,
+)
 from trainshift.training.horovod.existing_use import Horovod
 from trainshift.training.rank_regions.guard_forms import Form, is_context_manager
 from trainshift.training.rank_regions.library_effects import Acting, is_method
@@ -91,7 +99,7 @@ class LibraryCalls:
             return ""
         name = bound.id if isinstance(bound, ast.Name) else ""
         used = filter(lambda each: self._may_read(each, name, site), self._script.statements)
-        if name and all(map(self._is_shown, used)):
+        if name and all(self._is_shown(each) or self._is_in_callback(each, name) for each in used):
             return ""
         return f"the block uses {ast.unparse(bound)}, which is None on other ranks; guard that first"
 
@@ -117,6 +125,21 @@ class LibraryCalls:
         named = self._names.full_names(site.node.func, site.scope, statement)
         return any(map(prints, named)) or self._libraries.called(site, Role.TRACKER) is not None
 
+    def _is_in_callback(self, statement: Statement, name: str) -> bool:
+        """Return whether a statement uses a name only in a list, for callbacks that belong to rank 0."""
+        for part in statement.own_parts():
+            if isinstance(part, ast.Name) and part.id == name:
+                path = expression_path(statement.node, part)
+                calls = [
+                    self._script.site_of(below)
+                    for above, below in itertools.pairwise(path)
+                    if isinstance(above, ast.List) and isinstance(below, ast.Call)
+                ]
+                known = [self._libraries.called(each, Role.CALLBACK) for each in calls]
+                if not any(each is not None and each.text("ranks") == entries.ROOT for each in known):
+                    return False
+        return True
+
     def reason_against_elsewhere(self, site: Site, known: Entry) -> str:
         """Return the reason why other ranks cannot write to the null device: they read the file; "" if
         they can.
@@ -124,7 +147,7 @@ class LibraryCalls:
         path = argument(site.node, 0, known.text("path"))
         if path is None or isinstance(path, ast.Starred):
             return "the path may be hidden in * or ** arguments; pass it by name"
-        return _REREAD if self._acting.reads_too(site, known) else ""
+        return _REREAD if self._acting.reads_too(site, known) and not self._is_only_written(site) else ""
 
     def reason_against_devnull(self, site: Site) -> str:
         """Return the reason why other ranks cannot open the null device instead of a file; "" if they can.
@@ -135,9 +158,13 @@ class LibraryCalls:
         modes = texts(self._names.site_values(mode, site)) if mode is not None else []
         if not any("+" in each and "w" not in each for each in modes):
             return ""
+        return "" if self._is_only_written(site) else _KEPT
+
+    def _is_only_written(self, site: Site) -> bool:
+        """Return whether an opened file has a name, and whatever uses it writes to it."""
         bound = bound_to(site)
         users = [each for each in self._script.statements if bound and self._may_read(each, bound, site)]
-        return "" if bound and all(_only_writes(each, bound) for each in users) else _KEPT
+        return bool(users) and all(_only_writes(each, bound) for each in users)
 
     # Unknown calls
 
@@ -204,7 +231,9 @@ class LibraryCalls:
 _MOVING = {"rename": 1, "replace": 1, "unlink": 0, "symlink_to": 1, "hardlink_to": 1, "rmdir": 0}
 _PATH_WORDS = frozenset({"missing_ok", "target_is_directory"})
 # The methods of an open file that read nothing, and the prefixes of functions that write to one.
-_FILE_WRITING = frozenset({"write", "writelines", "flush", "close", "seek", "tell", "fileno"})
+_FILE_WRITING = frozenset(
+    {"write", "writelines", "flush", "close", "seek", "tell", "fileno", "put", "append", "create_dataset"}
+)
 _WRITING_TO = ("dump", "print", "save", "to_", "write", "DictWriter")
 # Prefixes of calls that every rank needs: they set up its process, or its model.
 _SETTING_UP = (
@@ -244,6 +273,8 @@ def _only_writes(statement: Statement, name: str) -> bool:
     uses, writes = 0, 0
     for part in statement.own_parts():
         uses += isinstance(part, ast.Name) and part.id == name
+        if isinstance(part, ast.Subscript) and not isinstance(part.ctx, ast.Load):
+            writes += _is_name(part.value, name)
         if isinstance(part, ast.Call):
             function, given = part.func, arguments(part)
             is_method = isinstance(function, ast.Attribute) and _is_name(function.value, name)

@@ -66,8 +66,10 @@ class Acting:
                 known.flag("folder") and _is_forgiven(site.statement)
             )
             return not harmless
-        if known.role is Role.WRITER_OBJECT and not isinstance(value, Member):
-            return self.opens_for_writing(site, known)
+        if known.role is Role.WRITER_OBJECT:
+            owner = value.owner if isinstance(value, Member) else None
+            made = self._script.site_of(owner.node) if isinstance(owner, Instance) else site
+            return self.opens_for_writing(made, known)
         return known.role is not Role.OUTSIDE or (is_alone(site) and self.acts_outside(site, known))
 
     # Writers

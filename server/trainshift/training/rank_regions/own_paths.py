@@ -1,4 +1,4 @@
-"""Own paths: writes to paths that contain the rank, which every rank may make."""
+"""Own paths: writes to paths that contain the rank, or to temporary files, which every rank may make."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from collections.abc import Iterable
 from trainshift.core.program import Program
 from trainshift.libraries import api
 from trainshift.libraries.methods import named
+from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.values import Instance
-from trainshift.python.syntax.chunk_syntax import Site, argument, children
+from trainshift.python.syntax.chunk_syntax import Site, argument, arguments, children
 from trainshift.python.values.backward_slice import sliced, sources
 from trainshift.training.horovod.existing_use import Horovod
 
@@ -19,6 +20,8 @@ _PLACES = (
     "filepath", "filename", "file", "fname", "path", "path_or_buf", "save_path", "export_dir", "log_dir",
     "logdir", "backup_dir", "checkpoint_dir", "output_dir", "directory", "to_file", "dst",
 )  # fmt: skip
+_TEMPORARY = ("TemporaryDirectory", "NamedTemporaryFile", "mkstemp")
+_READING = ("load", "read", "restore")
 _RANKS = ("rank", "local_rank", "cross_rank")
 # Functions whose path argument comes after the data.
 _SECOND = frozenset(
@@ -45,7 +48,7 @@ class OwnPaths:
 
     def has(self, site: Site) -> bool:
         """Return whether the path of a writing call, or of its writer, depends on the rank."""
-        if not self._horovod.is_used:
+        if not self._horovod.is_used and not self.temporary:
             return False
         names = self._names.full_names(site.node.func, site.scope, site.statement)
         if not names and isinstance(site.node.func, ast.Attribute):
@@ -70,10 +73,18 @@ class OwnPaths:
         return place is not None and self._is_own(place, site)
 
     def _is_own(self, place: ast.expr, site: Site) -> bool:
-        """Return whether the rank is part of a path.
+        """Return whether the rank is part of a path, or the path is that of a temporary file.
 
         A path chosen by the rank, ``path if hvd.rank() == 0 else os.devnull``, does not count.
         """
+        return any(
+            at.node in self.temporary or self._horovod.is_call(self._script.site_of(at.node), *_RANKS)
+            for at in self._parts_of(place, site)
+            if isinstance(at.node, ast.Call)
+        )
+
+    def _parts_of(self, place: ast.expr, site: Site) -> Iterable[Occurrence]:
+        """Yield the parts of a path, through names."""
 
         def behind(at: Occurrence) -> Iterable[Occurrence]:
             if isinstance(at.node, ast.Compare):
@@ -85,10 +96,18 @@ class OwnPaths:
             words = at.node.keywords if isinstance(at.node, ast.Call) else ()
             return map(at.part, (*parts, *(word.value for word in words)))
 
-        return any(
-            isinstance(at.node, ast.Call) and self._horovod.is_call(self._script.site_of(at.node), *_RANKS)
-            for at in sliced(Occurrence(place, site.scope, site.statement), behind)
-        )
+        return sliced(Occurrence(place, site.scope, site.statement), behind)
+
+    @cached_property
+    def temporary(self) -> frozenset[ast.AST]:
+        """The calls that make a temporary file or folder of the process, from which the script reads again.
+
+        It is deleted when the process leaves its block, so that no other rank can use it.
+        """
+        made = {site.node for site in self._script.sites_called(*_TEMPORARY)}
+        reads = [each for each in self._script.sites if made and each.name.startswith(_READING)]
+        given = ((each, site) for site in reads for each in arguments(site.node))
+        return frozenset(at.node for each, site in given for at in self._parts_of(each, site)) & made
 
     def _is_of_tensorflow(self, at: Occurrence) -> bool:
         """Return whether an expression is a TensorFlow object, which names no place."""

@@ -29,6 +29,7 @@ from trainshift.python.values.call_graph import statements_around
 from trainshift.training.data.divided_data import DividedData
 from trainshift.training.data.loop_data import How
 from trainshift.training.horovod.existing_use import Horovod
+from trainshift.training.rank_regions.own_paths import OwnPaths
 from trainshift.training.rank_regions.read_back import ReadBack
 from trainshift.training.ranks.decisions import can_send
 from trainshift.training.ranks.sinks import Divergence, Sink, Sinks
@@ -50,7 +51,7 @@ _IN_PLACE = divergence.BY_STATE | {
 # Reasons why two ranks name a file differently.  Listed files exist, whichever rank lists them.
 _NAMING = (CauseKind.CLOCK, CauseKind.DRAW, CauseKind.HOST)
 # Calls whose results cannot be sent, such as a connection, or need not be.
-_UNSENT = (CauseKind.NET, CauseKind.RANK)
+_UNSENT = (CauseKind.NET, CauseKind.PERHAPS, CauseKind.RANK)
 # Functions that list files as objects, or folder by folder, each in its own order.
 _UNSORTED = frozenset({"scandir", "walk"})
 # What rank 0 computes for all ranks, by its own data.
@@ -58,8 +59,13 @@ _SENT_WHOLE = (Sink.HYPERPARAMETER, Sink.WEIGHTS, Sink.STOP)
 _COUNTING = frozenset({"arange", "len", "range"})
 # Functions that yield one file or folder after another.
 _LAZY = ("glob.iglob", "os.walk", "pathlib.", "tensorflow.io.gfile.walk")
-# Functions that return objects with files, locks or layers.
-_UNSENT_NAMES = ("os.scandir", "tensorflow.keras.")
+# The methods of a tracker's run that fetch files: a run that is off, as on other ranks, has none.
+_FETCHING = ("use_artifact", "use_model")
+# Functions that return objects with files, locks or layers, or a number of an open file.
+_UNSENT_NAMES = (
+    "os.scandir", "tempfile.NamedTemporaryFile", "tempfile.TemporaryDirectory", "tempfile.TemporaryFile",
+    "tempfile.mkstemp", "tensorflow.keras.",
+)  # fmt: skip
 
 
 # What an expression inside is evaluated later or several times in, or is no place for a call.
@@ -109,7 +115,9 @@ class Agreement:
         asks = self._program.fact(Uniformity).asks_any
         for read in self._program.fact(ReadBack).of_all if asks else ():
             at = of_call(read.site).part(read.path)
-            yield from (Divergence(Sink.PATH, at, each) for each in causes(at) if self._names_anew(each))
+            own = self._program.fact(OwnPaths).temporary
+            found = (each for each in causes(at) if self._names_anew(each) and each.at.node not in own)
+            yield from (Divergence(Sink.PATH, at, each) for each in found)
 
     def _of_shares(self) -> Iterator[Divergence]:
         """Yield the sources of lengths that the script reads from sharded data."""
@@ -125,7 +133,7 @@ class Agreement:
         """Return whether a name is made up, and not chosen among existing ones."""
         draws = self._program.fact(Uniformity).draws
         chosen = cause.site is not None and (draws.is_draw(cause.site) or draws.shuffles(cause.site))
-        is_read = cause.site is None and cause.kind is CauseKind.NET
+        is_read = cause.kind is CauseKind.NET and (cause.site is None or cause.site.name in _FETCHING)
         return is_read or (cause.kind in _NAMING and not chosen)
 
     @cached_property
@@ -158,18 +166,15 @@ class Agreement:
             return self._of_data(divergence)
         if site is None and divergence.cause.kind is not CauseKind.RANK:
             return self._of_value(divergence, divergence.cause.at)
+        if divergence.sink is Sink.PATH and site is not None and site.name in _FETCHING:
+            return self._of_download(divergence, site)
         if divergence.cause.kind in _UNSENT or site is None:
             return None
         if site.in_fstring or self._script.called_name(site) in _IN_PLACE:
             return None
         if self._program.fact(Uniformity).draws.is_of_frame(site):
             return None  # It returns whole rows.
-        if (
-            divergence.sink is Sink.SPLIT
-            and divergence.cause.kind is CauseKind.DISK
-            and site.name in self._program.fact(Libraries).names_stating("lists") - _UNSORTED
-            and not self._is_taken_from(site)
-        ):
+        if divergence.sink is Sink.SPLIT and self._only_lists(site, divergence.cause.kind):
             return Mend(site.node, site, Form.SORTED, divergence)
         if site.deferred and not self._is_iterated(site):
             node = self._numbers_of(site)
@@ -179,6 +184,17 @@ class Agreement:
             return None
         form = self._form_of(site, divergence.cause.kind)
         return Mend(site.node, site, form, divergence) if form is not None else None
+
+    def _only_lists(self, site: Site, kind: CauseKind) -> bool:
+        """Return whether a call lists files, the same on all ranks in some order."""
+        listing = self._program.fact(Libraries).names_stating("lists") - _UNSORTED
+        return kind is CauseKind.DISK and site.name in listing and not self._is_taken_from(site)
+
+    def _of_download(self, divergence: Divergence, site: Site) -> Mend | None:
+        """Return the fix for the folder of files that a tracker's run fetches."""
+        node = _downloaded(site)
+        can_tell = node is not None and self._can_tell(site.scope, site.statement)
+        return Mend(node, site, Form.OBJECT, divergence) if node and can_tell else None
 
     def _of_data(self, divergence: Divergence) -> Mend | None:
         """Return the fix for a value from a rank's own data: send the deciding test, or the value."""
@@ -325,3 +341,11 @@ class Agreement:
         return isinstance(node, ast.Constant) or (
             bool(values) and all(isinstance(each, Literal) for each in values)
         )
+
+
+def _downloaded(site: Site) -> ast.expr | None:
+    """Return the call that gives the folder of fetched files: ``run.use_artifact(name).download()``."""
+    for above, below in pairwise(expression_path(site.statement.node, site.node)):
+        if isinstance(above, ast.Call) and isinstance(below, ast.Attribute) and below.value is site.node:
+            return above if below.attr == "download" else None
+    return site.node if site.name == "use_model" else None

@@ -23,6 +23,7 @@ from trainshift.training.steps_taken.step_division import Pace
 # The arguments of schedules that count steps: numbers, and steps to compare with.
 _NUMBERS = ("decay_steps", "first_decay_steps", "warmup_steps")
 _COMPARED = ("boundaries",)
+_COUNTING = (Role.SCHEDULE, Role.OPTIMIZER, Role.OPTIMIZER_FACTORY, Role.COUNTS)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -131,7 +132,7 @@ class Horizons:
         """The calls that create a TensorFlow schedule, and the positions of its step counts."""
         libraries = self._program.fact(Libraries)
         found: list[tuple[Site, dict[str, int | None]]] = []
-        for site, entry in libraries.sites(Role.SCHEDULE, Role.OPTIMIZER_FACTORY, Role.COUNTS):
+        for site, entry in libraries.sites(*_COUNTING):
             signature = api.read_signature(entry.signature)
             if signature is not None:
                 found.append((site, {word: signature.position(word) for word in entry.listed("steps")}))

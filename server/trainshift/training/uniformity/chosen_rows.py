@@ -18,6 +18,7 @@ from trainshift.python.flow.traversal import reachable
 from trainshift.python.names.occurrence import Occurrence, Step, of_call
 from trainshift.python.names.values import Class
 from trainshift.python.syntax.chunk_syntax import Scope, Site, arguments, children
+from trainshift.training.uniformity.draws import APPLYING
 from trainshift.training.uniformity.uniformity import Uniformity, is_mask
 from trainshift.training.uniformity.value_flow import ValueFlow, tests_around
 from trainshift.training.uniformity.verdict import Cause
@@ -93,6 +94,8 @@ class ChosenRows:
             return None
         if cause.kind is CauseKind.DISK:
             return cause if reached.of is _Of.ORDER else None
+        if cause.kind is CauseKind.PERHAPS:
+            return cause
         if cause.kind is not CauseKind.DRAW:
             return None
         if cause.site.name in divergence.CHOOSING_ROWS:
@@ -180,11 +183,18 @@ class ChosenRows:
         if not functions:
             yield from self._of_library(site, of)
 
-    def _of_library(self, site: Site, of: _Of) -> Iterator[tuple[Occurrence, _Of | None]]:
+    def _given(self, site: Site) -> list[Occurrence]:
+        """The object of a method, the arguments, and the results of a function that is applied to parts."""
         at, function = of_call(site), site.node.func
         given = list(map(at.part, arguments(site.node)))
+        if site.name in APPLYING:
+            given += [each for one in given for each in self._flow.returned(one)]
         if isinstance(function, ast.Attribute) and not self._names.member_of_library(function):
             given.insert(0, at.part(function.value))
+        return given
+
+    def _of_library(self, site: Site, of: _Of) -> Iterator[tuple[Occurrence, _Of | None]]:
+        given = self._given(site)
         if self._names.calls(site, "builtins.sorted"):
             yield from ((each, _Of.ROWS if of is _Of.ORDER else of) for each in given)
         elif site.name in _SORTING:

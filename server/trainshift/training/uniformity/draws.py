@@ -7,15 +7,19 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable
+from itertools import pairwise
+from sys import stdlib_module_names
 
+from trainshift.core.libraries import full_name
 from trainshift.core.program import Program
-from trainshift.libraries import divergence
+from trainshift.libraries import divergence, entries
 from trainshift.libraries.divergence import CauseKind
+from trainshift.libraries.entries import Role
 from trainshift.python.flow.traversal import reachable
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import Occurrence, of_call
 from trainshift.python.names.values import Instance, Library, Member
-from trainshift.python.syntax.chunk_syntax import Site, argument
+from trainshift.python.syntax.chunk_syntax import Site, argument, expression_path, last_name, root_name
 from trainshift.python.values.backward_slice import sliced, sources
 from trainshift.training.uniformity.verdict import Unknown, Verdict, divergent, joined
 
@@ -51,6 +55,8 @@ _DRAWS = frozenset(
     }
 )  # fmt: skip
 _SHUFFLES = divergence.BY_STATE | {"permutation", "shuffle", "permuted", "next_batch", "random_shuffle"}
+APPLYING = frozenset({"apply", "pipe"})
+"""The methods of tables and datasets that return what a function makes of them."""
 _GENERATORS = frozenset(
     {
         "numpy.random.default_rng",
@@ -88,10 +94,40 @@ class Draws:
         if site.name in _READERS:
             return not _is_off(argument(site.node, None, "shuffle"))
         name = self._script.called_name(site)
+        if name not in _SHUFFLES or (name in divergence.BY_STATE and not self.is_by_state(site)):
+            return False
         told = argument(site.node, 1 if name in divergence.UNLESS_TOLD else None, "shuffle")
         if told is None:
-            return name in _SHUFFLES and name not in divergence.UNLESS_TOLD
-        return name in _SHUFFLES and not _is_off(told)
+            return name not in divergence.UNLESS_TOLD
+        return not _is_off(told)
+
+    def is_by_state(self, site: Site) -> bool:
+        """Return whether a call draws rows as scikit-learn does, and `random_state` fixes them.
+
+        A split by this name is one in an unknown library too; `resample` of a signal draws nothing.
+        """
+        name = self._script.called_name(site)
+        if name not in divergence.BY_STATE:
+            return False
+        named = self._named(site)
+        if not named:
+            return name in divergence.SPLITTING
+        return any(
+            (known.role is Role.DRAWS)
+            if (known := entries.entry(each)) is not None
+            else name in divergence.SPLITTING and _is_unknown(each)
+            for each in named
+        )
+
+    def may_draw(self, site: Site) -> bool:
+        """Return whether a call splits rows, or chooses parameters, in a library that no entry describes."""
+        named = self._named(site) if divergence.may_draw(self._script.called_name(site)) else set()
+        return bool(named) and all(map(_is_unknown, named)) and self.given(site) is None
+
+    def _named(self, site: Site) -> set[str]:
+        """The full names of a call's function, or of the method of a library's object."""
+        names = self._names.full_names(site.node.func, site.scope, site.statement)
+        return set(names) or set(filter(None, map(full_name, self._names.callee(site))))
 
     def of(self, site: Site) -> Verdict:
         """The verdict on a call that draws or shuffles: whether its result is the same on all ranks."""
@@ -152,8 +188,7 @@ class Draws:
         if generator is not None:
             given = argument(generator.node, 0, "seed", "x")
             return [of_call(generator).part(given)] if given is not None else []
-        by_state = self._script.called_name(site) in divergence.BY_STATE
-        return self.seeds_of(self.library(site) or (NUMPY if by_state else TENSORFLOW))
+        return self.seeds_of(self.library(site) or (NUMPY if self.is_by_state(site) else TENSORFLOW))
 
     def seeds_of(self, library: str) -> list[Occurrence]:
         """Return the seeds of a library's own generator."""
@@ -193,7 +228,7 @@ class Draws:
         """Return whether a call samples rows of a pandas table, or of a part of one."""
         if site.name != "sample" or not isinstance(site.node.func, ast.Attribute):
             return False
-        if any(word.arg == "frac" for word in site.node.keywords):
+        if any(word.arg == "frac" for word in site.node.keywords) or self._is_of_group(site):
             return True
         start = of_call(site).part(site.node.func.value)
         return any(
@@ -201,6 +236,17 @@ class Draws:
             for each in reachable([start], self._whole_of, lambda each: (each.node, each.scope))
             for value in self._names.values(*each[:3])
         )
+
+    def _is_of_group(self, site: Site) -> bool:
+        """Return whether a lambda that pandas applies to groups of rows makes a call: ``lambda g:
+        g.sample(9)``.
+        """
+        for above, below in pairwise(expression_path(site.statement.node, site.node)):
+            if isinstance(above, ast.Call) and isinstance(below, ast.Lambda):
+                named = root_name(site.node.func)
+                given = {each.arg for each in below.args.args}
+                return last_name(above.func) in APPLYING and named is not None and named.id in given
+        return False
 
     def _whole_of(self, at: Occurrence) -> Iterable[Occurrence]:
         """Return what an expression may be a part of, or is the result of a method of."""
@@ -247,3 +293,9 @@ def _is_off(node: ast.expr | None) -> bool:
 
 def _is_none(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and node.value is None
+
+
+def _is_unknown(full_name: str) -> bool:
+    """Return whether no entry describes any member of a library."""
+    package = full_name.partition(".")[0]
+    return not entries.stated(package) and package not in stdlib_module_names

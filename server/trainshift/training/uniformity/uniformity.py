@@ -426,7 +426,7 @@ class Uniformity:
                 return METHODS[site.name]
         if self._trains.site_trains(site) or self._is_result(site):
             return CauseKind.DATA
-        return None
+        return CauseKind.PERHAPS if self.draws.may_draw(site) else None
 
     @cached_property
     def _models(self) -> frozenset[ast.AST]:

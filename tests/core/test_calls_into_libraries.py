@@ -1,0 +1,149 @@
+"""Calls into libraries, known and unknown: what a conversion does about each, or says of it."""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+
+from trainshift.engine.conversion import Conversion, Status, convert
+
+MODEL = "model = tf.keras.Sequential([tf.keras.layers.Dense(1)])\nmodel.compile('sgd', 'mse')\n"
+DATA = "x, y = np.load('x.npy'), np.load('y.npy')\n"
+FIT = "model.fit(x, y{more})\n"
+SPLIT = "model.fit(x[tr], y[tr], validation_data=(x[te], y[te]))\n"
+
+
+def converted(body: str) -> Conversion:
+    found = convert(f"import numpy as np\nimport tensorflow as tf\n{body}")
+    assert found.status is Status.CONVERTED, found.reason
+    return found
+
+
+def said(found: Conversion) -> str:
+    return "\n".join(each.text for each in (*found.doubts, *found.decisions))
+
+
+@pytest.mark.parametrize(
+    ("body", "doubt"),
+    [
+        (
+            f"import splitters\n{DATA}tr, te = splitters.Scaffold().split(x, 0.8)\n{MODEL}{SPLIT}",
+            "`splitters.Scaffold().split(x, 0.8)` may be drawn at random: "
+            "ranks would test on rows that others train on",
+        ),
+        (
+            "from multilabel import iterative_train_test_split as its\n"
+            f"{DATA}xa, ya, xb, yb = its(x, y)\n{MODEL}model.fit(xa, ya, validation_data=(xb, yb))\n",
+            "`its(x, y)` may be drawn at random",
+        ),
+        (
+            f"import search\n{DATA}tuner = search.Tuner()\nrate = tuner.ask()\n"
+            "model = tf.keras.Sequential([tf.keras.layers.Dense(1)])\n"
+            f"model.compile(tf.keras.optimizers.SGD(rate), 'mse')\n{FIT.format(more='')}",
+            "`tuner.ask()` may be drawn at random: ranks would train by different optimizers",
+        ),
+        (
+            f"from clr import CyclicLR\n{DATA}{MODEL}"
+            f"{FIT.format(more=', callbacks=[CyclicLR(base_lr=0.1, max_lr=0.6, step_size=20)]')}",
+            "CyclicLR is unknown; its base_lr and max_lr may need `* hvd.size()`",
+        ),
+    ],
+)
+def test_what_an_unknown_library_may_draw_is_a_doubt(body: str, doubt: str) -> None:
+    assert doubt in said(converted(body))
+
+
+def test_a_seed_settles_what_an_unknown_library_draws() -> None:
+    body = f"import splitters\n{DATA}tr, te = splitters.Scaffold().split(x, seed=3)\n{MODEL}{SPLIT}"
+    assert "at random" not in said(converted(body))
+
+
+def test_a_resampled_signal_is_not_drawn() -> None:
+    for load in (
+        "from scipy.signal import resample\nx = resample(np.load('x.npy'), 100)\n",
+        "import pandas as pd\nx = pd.read_csv('x.csv').resample('D').mean().values\n",
+        "import librosa\nx = librosa.resample(np.load('x.npy'), orig_sr=8, target_sr=4)\n",
+    ):
+        found = converted(f"{load}y = np.load('y.npy')\n{MODEL}{FIT.format(more='')}")
+        assert "seed" not in said(found)
+        assert "HZ16" not in "\n".join(each.text for each in found.doubts)
+        assert "Shard before" not in said(found)
+
+
+def test_samples_of_groups_leave_the_data_whole() -> None:
+    rows = "rows = pd.read_csv('a.csv').groupby('y').apply(lambda g: g.sample(100))\n"
+    found = converted(f"import pandas as pd\n{rows}{MODEL}model.fit(rows[['a']].values, rows['y'].values)\n")
+    assert "`sample` orders the data differently on each rank" in said(found)
+
+
+def test_a_folder_that_its_process_deletes_stays_its_own() -> None:
+    body = (
+        "import os\nimport tempfile\n"
+        f"{DATA}{MODEL}{FIT.format(more='')}with tempfile.TemporaryDirectory() as folder:\n"
+        "    path = os.path.join(folder, 'w.h5')\n"
+        "    model.save(path)\n    again = tf.keras.models.load_model(path)\n"
+    )
+    found = converted(body)
+    assert "with tempfile.TemporaryDirectory() as folder:\n    path" in found.text
+    assert "\n    model.save(path)\n" in found.text
+    kept = body.replace("    again = tf.keras.models.load_model(path)\n", "")
+    assert "    if hvd.rank() == 0:\n        model.save(path)\n" in converted(kept).text
+
+
+def test_rank_0_downloads_an_artifact_for_ranks_whose_run_is_off() -> None:
+    head = "import os\nimport wandb\nrun = wandb.init(project='p')\n"
+    read = f"x = np.load(os.path.join(folder, 'x.npy'))\ny = x[:, 0]\n{MODEL}{FIT.format(more='')}"
+    found = converted(f"{head}folder = run.use_artifact('data:latest').download()\n{read}")
+    assert (
+        "folder = hvd.broadcast_object(run.use_artifact('data:latest').download(), root_rank=0)" in found.text
+    )
+    found = converted(f"{head}data = run.use_artifact('data:latest')\nfolder = data.download()\n{read}")
+    assert "comes from a service: ranks would look for different files" in said(found)
+
+
+def test_what_is_opened_to_be_read_is_read_by_all() -> None:
+    store = "store = pd.HDFStore('a.h5', 'r')\nx = store.select('x')\ny = store.select('y')\nstore.close()\n"
+    found = converted(f"import pandas as pd\n{store}{MODEL}{FIT.format(more='')}")
+    assert store in found.text
+
+
+def test_a_store_that_is_only_written_is_another_on_other_ranks() -> None:
+    store = "store['x'] = pd.DataFrame([1])\nstore.put('y', pd.DataFrame([2]))\nstore.close()\n"
+    head = f"import pandas as pd\n{DATA}{MODEL}{FIT.format(more='')}store = pd.HDFStore({{}})\n"
+    found = converted(f"{head.format(repr('a.h5'))}{store}")
+    assert "pd.HDFStore('a.h5' if hvd.rank() == 0 else tempfile.mktemp())\n" + store in found.text
+    assert not found.withheld
+    found = converted(f"{head.format(repr('a.h5'))}print(store['x'])\n{store}")
+    assert found.withheld
+
+
+def test_a_run_that_only_callbacks_of_rank_0_use_is_none_on_other_ranks() -> None:
+    body = (
+        "from dvclive import Live\nfrom dvclive.keras import DVCLiveCallback\n"
+        f"{DATA}{MODEL}with Live() as live:\n    live.log_param('a', 1)\n"
+        "    model.fit(x, y, callbacks=[DVCLiveCallback(live=live)])\n"
+    )
+    found = converted(body)
+    assert "with Live() if hvd.rank() == 0 else contextlib.nullcontext() as live:\n" in found.text
+    assert "*([DVCLiveCallback(live=live)] if hvd.rank() == 0 else [])," in found.text
+    assert not found.withheld
+    own = body.replace("callbacks=[DVCLiveCallback(live=live)]", "callbacks=[Mine(live)]")
+    assert converted(f"from mine import Mine\n{own}").withheld
+
+
+def test_folds_and_settings_around_a_divided_fit_are_no_data() -> None:
+    for turns in ("for a, b in KFold(5).split(x):", "for a in ParameterGrid({'lr': [0.1, 0.01]}):"):
+        body = f"from sklearn.model_selection import KFold, ParameterGrid\n{DATA}{turns}\n"
+        inner = textwrap.indent(f"{MODEL}model.fit(x, y)\n", "    ")
+        found = converted(f"{body}{inner}")
+        assert "each rank trains on its own 1/hvd.size() of x" in said(found)
+        assert "every rank reads all" not in said(found)
+
+
+def test_a_model_that_extends_one_of_an_unknown_library_is_a_doubt() -> None:
+    body = "from deeptables.models import DeepNet\n\n\nclass Net(DeepNet):\n    pass\n\n\n"
+    fit = "net = Net(8)\nnet.compile(tf.keras.optimizers.Adam(0.01), 'mse')\nnet.fit(x, y)\n"
+    found = converted(f"{body}{DATA}{fit}")
+    assert "hvd.DistributedOptimizer(tf.keras.optimizers.Adam(0.01 * hvd.size()))" in found.text
+    assert "net is assumed to be a Keras model; a train_step of its own may average nothing" in said(found)
