@@ -254,6 +254,8 @@ class Builder:
         if isinstance(statement.node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             return self.source.text[start:end]
         for each in statement.walk():
+            if isinstance(each.node, ast.For):
+                self.write.check_ends(each.node.iter)
             if each is not statement:
                 self._check(each)
                 if isinstance(each.node, ast.Assert | ast.Expr) and self._becomes(each.node):
@@ -371,6 +373,7 @@ class Builder:
             return Plain([self._line(line).strip() if is_own else "else:"])
         binds: tuple[str, ...] = ()
         if isinstance(node, ast.For):
+            self.write.check_ends(node.iter)
             parts: tuple[ast.AST, ...] = (node.target, node.iter)
             binds = names_bound(node.target)
         elif isinstance(node, ast.With):
@@ -621,6 +624,7 @@ class Builder:
         if isinstance(node, ast.While):
             renew(loop, taken_out(node.test, self.write))
             self.write.check_flags(node.test)
+            self.write.pin(names_read(node.test) & self.know.made_tensors_in(statement))
             is_endless = isinstance(node.test, ast.Constant) and node.test.value
             if is_endless and not is_left:
                 raise CannotExpand(node, "nothing in the graph ends this loop")
@@ -769,7 +773,7 @@ class Builder:
         else:
             reads = names_read(given)
         if any(map(_goes_through_rows, walk(loop.body))):
-            if not self._has_known_length(given):
+            if not self.know.has_known_length(given):
                 raise CannotExpand(node, "nested loops over tensors of unknown size fail in Paddle")
         counter = self.fresh("index")
         loop.before.append(_binding(counter, "0", frozenset(), _NUMBER))
@@ -792,10 +796,6 @@ class Builder:
         first.append(Plain([text], reads | {counter}, bound, gives=gives))
         loop.body[:0] = first
         self.write.applied("PS05" if is_enumerated else "PS04", node)
-
-    def _has_known_length(self, node: ast.expr) -> bool:
-        tensor = self.know.kind(node).tensor
-        return tensor is not None and bool(tensor.shape) and isinstance((tensor.shape or (None,))[0], int)
 
 
 def _binding(name: str, text: str, reads: Names, known: VarInfo) -> Plain:

@@ -287,6 +287,13 @@ def _check_function(program: Program, function: StaticFunction, write: Expressio
         raise CannotExpand(
             inner.node, "this function and the one around it have control flow on tensors; move it out"
         )
+    for within in ast.walk(node):
+        if not isinstance(within, ast.FunctionDef) or within is node:
+            continue
+        for line in within.body:
+            if isinstance(line, ast.Nonlocal):
+                what = f"`{within.name}` binds `{line.names[0]}` of the function around it, which SOT loses"
+                raise CannotExpand(within, f"{what}; return the value", "PD20")
     if isinstance(node, ast.AsyncFunctionDef) or function.scope.is_generator:
         raise CannotExpand(node, "a generator or `async` function is not expanded")
     if any(function in each.callees() for each in reachable([function], StaticFunction.callees)):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any, ClassVar
 
-from trainshift.python.flow.names import names_read
+from trainshift.python.flow.names import Names, names_read
 from trainshift.python.names.script import Script
 from trainshift.python.syntax.chunk_syntax import arguments
 from trainshift.static_graphs.concretization import names_asked
@@ -213,15 +213,18 @@ class Expressions:
             )
         return isinstance(node, ast.Name) and self.knowledge.kind(node).among("bool")
 
+    def pin(self, names: Names) -> None:
+        """Make sure that names are tensors before the loop that they are carried by."""
+        if not names <= self.pinned:
+            raise MustBeTensors(names)
+
     def check_flags(self, test: ast.expr) -> bool:
         """Make sure that a condition's bools that become tensors in a loop start as tensors.
 
         Return whether the whole condition is such a name, or its negation.
         """
         named = [each for each in ast.walk(test) if isinstance(each, ast.Name) and self._is_flag(each)]
-        flags = frozenset(each.id for each in named)
-        if not flags <= self.pinned:
-            raise MustBeTensors(flags)
+        self.pin(frozenset(each.id for each in named))
         is_negated = isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not)
         return self._is_flag(test.operand if is_negated else test)  # type: ignore[attr-defined]
 
@@ -242,6 +245,22 @@ class Expressions:
         return f"{self.paddle}.logical_not({self.operand(node.operand)})"
 
     # Text
+
+    def check_ends(self, iterable: ast.expr) -> None:
+        """Refuse a loop of Python's that may never end: a graph may not know how many rows a tensor has."""
+        match iterable:
+            case ast.Call(ast.Name("zip"), [_, *_] as parts) if not any(map(self._is_finite, parts)):
+                raise CannotExpand(iterable, unseen(self.source_of(parts[0])))
+            case ast.Call(ast.Name("enumerate" | "list" | "tuple" | "reversed"), [part, *_]):
+                if isinstance(part, ast.Call):
+                    self.check_ends(part)
+                elif not self._is_finite(part):
+                    raise CannotExpand(iterable, unseen(self.source_of(part)))
+
+    def _is_finite(self, iterable: ast.expr) -> bool:
+        """Return whether Python can go through a value: it is no tensor, or one of a known length."""
+        value = self.knowledge.kind(iterable)
+        return not value.unknown and (value.tensor is None or self.knowledge.has_known_length(iterable))
 
     def code(self, node: ast.expr) -> Code:
         """The text of an expression, and the names that it reads."""

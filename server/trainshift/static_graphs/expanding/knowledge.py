@@ -69,10 +69,35 @@ class Knowledge:
                             yield each.id
             elif isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign) and node.value is not None:
                 is_number = not isinstance(self.kind(node.value).tensor, Tensor)
-                if (is_number and self.reads_any(node.value, known)) or self._gives_sizes(node.value):
+                becomes = self.reads_any(node.value, known) or self._has_choice(node.value, known)
+                if (is_number and becomes) or self._gives_sizes(node.value):
                     for target in targets_of(node):
                         if isinstance(target, ast.Name | ast.Tuple | ast.List):
                             yield from names_bound(target)
+
+    def made_tensors_in(self, loop: Statement) -> Names:
+        """The names that are numbers before a loop, and that an iteration may turn into tensors."""
+        numbers = {
+            name for name, value in self.function.before.get(loop, {}).items() if value.python & _NUMBERS
+        }
+        inside = [each for each in loop.walk() if each is not loop]
+        return least_fixed_point(frozenset(), lambda known: numbers & {*self._made_in(inside, known)})
+
+    def _made_in(self, statements: list[Statement], known: Names) -> Iterator[str]:
+        for statement in statements:
+            node = statement.node
+            if isinstance(node, _COMPOUND) and self.truth(node) is not Truth.PYTHON:
+                for inner in statement.walk():
+                    yield from names_bound(*targets_of(inner.node))
+            elif isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign) and node.value is not None:
+                is_tensor = self.kind(node.value).tensor is not None or self._has_choice(node.value, known)
+                if is_tensor or self.reads_any(node.value, known):
+                    yield from names_bound(*targets_of(node))
+
+    def _has_choice(self, node: ast.AST, known: Names) -> bool:
+        """Return whether a conditional expression in it becomes a `cond`."""
+        choices = (each for each in ast.walk(node) if isinstance(each, ast.IfExp))
+        return any(self.truth_with(each, known) is not Truth.PYTHON for each in choices)
 
     @cached_property
     def sizes(self) -> Names:
@@ -149,6 +174,8 @@ class Knowledge:
         if found is Truth.PYTHON and not _is_identity(test):
             if self.reads_any(test, known) or (self.has_size(test) and not isinstance(node, ast.Assert)):
                 return Truth.EITHER
+            if test is not node and self._has_choice(test, known):
+                return Truth.EITHER
         return found
 
     def truth(self, node: ast.AST) -> Truth:
@@ -206,7 +233,8 @@ class Knowledge:
 
     def changes(self, node: ast.AST) -> bool:
         """Return whether an expression's number becomes a tensor in the graph."""
-        return self.reads_any(node, self.became_tensors) or self.has_size(node)
+        known = self.became_tensors
+        return self.reads_any(node, known) or self.has_size(node) or self._has_choice(node, known)
 
     def has_size(self, node: ast.AST) -> bool:
         """Return whether a size that a graph does not know is read in an expression."""
@@ -229,6 +257,11 @@ class Knowledge:
             return False
         shape = value.tensor.shape
         return not (shape and isinstance(shape[0], int))
+
+    def has_known_length(self, node: ast.expr) -> bool:
+        """Return whether the first dimension of a tensor is known."""
+        tensor = self.kind(node).tensor
+        return tensor is not None and bool(tensor.shape) and isinstance((tensor.shape or (None,))[0], int)
 
     def is_shape(self, node: ast.AST) -> bool:
         """Return whether an expression is a tensor's `shape`."""

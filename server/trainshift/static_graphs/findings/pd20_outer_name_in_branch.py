@@ -8,17 +8,23 @@ The conversion fails with "no binding for nonlocal", or ends the interpreter.
 ## What to do
 
 Bind a local name in the branch, and the attribute or global after it.
+
+## More of it
+
+The default mode of `to_static` (SOT) loses what a function within binds by `nonlocal`, wherever a tensor
+decides in the function around it.
 """
 
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
 from trainshift.core.program import Program
 from trainshift.core.rule import Findings
 from trainshift.python.syntax.chunk_syntax import Statement, dotted, targets_of
-from trainshift.static_graphs.reading.function import StaticFunction
-from trainshift.static_graphs.reporting import Judge
+from trainshift.static_graphs.reading.function import Mode, StaticFunction
+from trainshift.static_graphs.reporting import Judge, calls
 
 
 def check(program: Program, judge: Judge) -> Findings:
@@ -31,6 +37,29 @@ def check(program: Program, judge: Judge) -> Findings:
                 f"{what} in a branch or loop on a tensor, and the conversion fails",
                 "Bind a local name here, and the other one after it.",
             )
+        called = next(_binding(function, statement), None)
+        if called is not None:
+            call, name, outer = called
+            around = function.graph_around(statement)
+            inside = bool(around) and outer in function.live_after(around[-1])
+            if inside or (function.mode is Mode.SOT and any(map(function.may_be_graph, function.truths))):
+                fails = "and the conversion fails; SOT loses it" if inside else "which SOT loses"
+                yield from judge.say(
+                    function,
+                    statement,
+                    f"`{name}` binds `{outer}` of the function around it, {fails}",
+                    "Return the value, and bind it where the call is.",
+                    at=call,
+                    always=True,
+                )
+
+
+def _binding(function: StaticFunction, statement: Statement) -> Iterator[tuple[ast.Call, str, str]]:
+    """Yield the calls of functions within a static function that bind its names: with both names."""
+    for call in calls(statement):
+        for callee in function.calls.get(call, ()):
+            for name in sorted(callee.scope.declared_nonlocal & function.scope.bindings.keys()):
+                yield call, callee.name, name
 
 
 def _outer(function: StaticFunction, statement: Statement) -> str:

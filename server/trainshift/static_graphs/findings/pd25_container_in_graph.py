@@ -7,7 +7,13 @@ new key, a string or None cannot be carried through a loop.
 
 ## What to do
 
-Append tensors, and stack them to one tensor after the loop. Give a dict all its keys before.
+Append tensors, and stack them to one tensor after the loop. Give a dict all its keys before. Change a
+container by one name, and not in a called function.
+
+## More of it
+
+The graph changes a copy of a list or dict. A second name for it, or a container that holds it, does not show
+the change.
 """
 
 from __future__ import annotations
@@ -18,8 +24,11 @@ from collections.abc import Iterator
 from trainshift.core.finding import Finding
 from trainshift.core.program import Program
 from trainshift.core.rule import Findings
-from trainshift.python.syntax.chunk_syntax import Statement, dotted
+from trainshift.libraries.containers import MUTATING
+from trainshift.python.flow.names import names_bound
+from trainshift.python.syntax.chunk_syntax import Statement, dotted, targets_of
 from trainshift.static_graphs.reading.function import StaticFunction
+from trainshift.static_graphs.reading.heap import places_in
 from trainshift.static_graphs.reporting import Judge, bound_in, calls, loops, may_be_unrolled, reached
 
 _OTHER = frozenset({"insert", "extend", "pop", "remove", "sort", "reverse", "clear", "index", "count"})
@@ -32,6 +41,7 @@ def check(program: Program, judge: Judge) -> Findings:
             if function.graph_around(statement):
                 yield from _of_lists(judge, function, statement, grown)
                 yield from _of_dicts(judge, function, statement)
+                yield from _of_copies(judge, function, statement)
             if isinstance(statement.node, ast.Return) and statement.node.value is not None:
                 value = statement.node.value
                 parts = value.elts if isinstance(value, ast.Tuple) else [value]
@@ -105,9 +115,51 @@ def _of_dicts(judge: Judge, function: StaticFunction, statement: Statement) -> I
                 )
 
 
+def _of_copies(judge: Judge, function: StaticFunction, statement: Statement) -> Iterator[Finding]:
+    """Yield changes of containers that other code reads by other names, or changes in a called function."""
+    outermost = function.graph_around(statement)[-1]
+    before, live = function.before.get(outermost, {}), function.live_after(outermost)
+    for node, base in _changed_containers(function, statement):
+        mine = function.kind(base).places
+        shown = [each for each in sorted(live & before.keys()) if mine & {*places_in(before[each])}]
+        others = [each for each in shown if each != dotted(base)]
+        if others and isinstance(base, ast.Name):
+            yield from judge.say(
+                function,
+                statement,
+                f"the graph changes a copy of `{base.id}`, and `{others[0]}` keeps what it had",
+                "Use one name for it.",
+                at=node,
+            )
+    given = names_bound(*targets_of(statement.node))
+    for call in calls(statement):
+        for callee in function.calls.get(call, ()):
+            for name, value in before.items():
+                if name in live and name not in given and not callee.stored.keys().isdisjoint(value.places):
+                    yield from judge.say(
+                        function,
+                        statement,
+                        f"`{callee.name}` changes `{name}` once, when the graph is built, in both branches",
+                        "Return the value, and store it here.",
+                        at=call,
+                    )
+
+
+def _changed_containers(function: StaticFunction, statement: Statement) -> Iterator[tuple[ast.AST, ast.expr]]:
+    """Yield the stores and calls of a statement that change a container, with the container."""
+    for target in targets_of(statement.node):
+        if isinstance(target, ast.Subscript):
+            yield target, target.value
+    for call in calls(statement):
+        if isinstance(call.func, ast.Attribute) and call.func.attr in MUTATING:
+            yield call, call.func.value
+
+
 def _has_key(function: StaticFunction, name: str, key: str, statement: Statement) -> bool:
     """Return whether a dict has a key before a statement, as far as is known."""
     found = False
+    if any(each.kind not in ("value", "parameter") for each in function.scope.bindings.get(name, ())):
+        return True
     for each in function.statements:
         if each is statement:
             return found
