@@ -7,13 +7,12 @@ new key, a string or None cannot be carried through a loop.
 
 ## What to do
 
-Append tensors, and stack them to one tensor after the loop. Give a dict all its keys before. Change a
-container by one name, and not in a called function.
+Append tensors, and stack them to one tensor after the loop. Give a dict all its keys before.
 
 ## More of it
 
 The graph changes a copy of a list or dict. A second name for it, or a container that holds it, does not show
-the change.
+the change. Use one name, and change it in the function itself.
 """
 
 from __future__ import annotations
