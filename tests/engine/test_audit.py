@@ -12,8 +12,8 @@ from fixtures import SCRIPTS
 from trainshift.core.program import Program
 from trainshift.engine.analysis import Analysis, analyze
 from trainshift.engine.audit import faults_of
-from trainshift.engine.compiling import compiles
 from trainshift.engine.conversion import Status, carry_out
+from trainshift.engine.finishing.compiling import compiles
 from trainshift.python.names.script import Script, read_script
 from trainshift.python.source.edit import Change, apply, merge
 

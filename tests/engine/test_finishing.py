@@ -16,7 +16,8 @@ from fixtures import PROGRAMS, SCRIPTS, TRANSFORM_CASES
 from trainshift.core.choices import Choices
 from trainshift.engine.cells import Cells
 from trainshift.engine.conversion import Status, convert, whole
-from trainshift.engine.finishing import Manner, finished
+from trainshift.engine.finishing.edited_text import Manner
+from trainshift.engine.finishing.finish import finished
 from trainshift.python.rewrite.line_breaks import relaid, width
 from trainshift.python.source.edit import Edit, apply
 

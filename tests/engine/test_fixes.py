@@ -7,7 +7,7 @@ import pytest
 from finding_fixtures import FINDING_CASES
 from fixtures import SCRIPTS, TRANSFORM_CASES
 from trainshift.engine.checking import fix
-from trainshift.engine.compiling import compiles
+from trainshift.engine.finishing.compiling import compiles
 from trainshift.engine.own_codes import INTERNAL_ERROR
 from trainshift.engine.settings import Settings, Severity
 from turns import Turns

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 from trainshift.core.finding import Effect, Finding, Line, Verdict
 from trainshift.core.program import Program
 from trainshift.engine.cells import Body, Plain
-from trainshift.engine.compiling import compiles
 from trainshift.engine.effects.outcomes import Effects, with_left_out
 from trainshift.engine.findings import Judgement, find, may_train, uses_horovod
-from trainshift.engine.finishing import laid_out
+from trainshift.engine.finishing.compiling import compiles
+from trainshift.engine.finishing.finish import laid_out
 from trainshift.engine.own_codes import (
     INTERNAL_ERROR,
     NOT_CONVERTED,

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 
 from trainshift.core.finding import Finding, Verdict
-from trainshift.engine.compiling import compiles
+from trainshift.engine.finishing.compiling import compiles
 from trainshift.engine.own_codes import UNKNOWN_SUPPRESSION, UNUSED_SUPPRESSION
 from trainshift.engine.settings import OF_PROGRAM
 from trainshift.python.names.script import Script

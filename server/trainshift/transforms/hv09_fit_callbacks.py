@@ -4,17 +4,14 @@
 
 becomes
 
-    model.fit(
-        x,
-        y,
-        callbacks=[
-            hvd.callbacks.BroadcastGlobalVariablesCallback(0),
-            hvd.callbacks.MetricAverageCallback(),
-            EarlyStopping(),
-            *([ModelCheckpoint("best.h5")] if hvd.rank() == 0 else []),
-        ],
-        verbose=1 if hvd.rank() == 0 else 0,
-    )
+    callbacks = [
+        hvd.callbacks.BroadcastGlobalVariablesCallback(0),
+        hvd.callbacks.MetricAverageCallback(),
+        EarlyStopping(),
+    ]
+    if hvd.rank() == 0:
+        callbacks.append(ModelCheckpoint("best.h5"))
+    model.fit(x, y, callbacks=callbacks, verbose=1 if hvd.rank() == 0 else 0)
 
 ## Why it matters
 
@@ -26,9 +23,11 @@ them stops first, and the other waits forever.
 The broadcast comes first. If a callback reads metrics, their average over the ranks comes next, so that all
 ranks stop, or lower their rate, at the same time. Callbacks that steer training stay on every rank. Those
 that only write, such as `ModelCheckpoint` and `TensorBoard`, are kept to rank 0 where they are put into the
-list. The order of your callbacks stays. An unknown one runs on every rank. Prints and writes in a callback
-class of your own are guarded inside it. With `warmup-epochs = 5` in the settings, Horovod's callback raises
-the rate over the first five epochs.
+list, which gets a name for this. The order of your callbacks stays. If an argument before the list calls
+something, the list stays in its place, with `*([ModelCheckpoint("best.h5")] if hvd.rank() == 0 else [])`.
+
+An unknown callback runs on every rank. Prints and writes in a callback class of your own are guarded inside
+it. With `warmup-epochs = 5` in the settings, Horovod's callback raises the rate over the first five epochs.
 
 Horovod's callback broadcasts after the first batch. If the script copies weights earlier, in a callback's
 `on_train_begin` or above the `fit`, and uses them later, the model is also broadcast above the copy.

@@ -17,14 +17,10 @@ becomes
             )
         ),
     )
-    estimator.train(
-        input_fn,
-        steps=1000 // hvd.size(),
-        hooks=[
-            hvd.BroadcastGlobalVariablesHook(0),
-            *([logging_hook] if hvd.rank() == 0 else []),
-        ],
-    )
+    hooks = [hvd.BroadcastGlobalVariablesHook(0)]
+    if hvd.rank() == 0:
+        hooks.append(logging_hook)
+    estimator.train(input_fn, steps=1000 // hvd.size(), hooks=hooks)
 
 ## Why it matters
 

@@ -7,13 +7,15 @@
 
 becomes
 
+    hooks = [
+        hvd.BroadcastGlobalVariablesHook(0),
+        StopAtStepHook(last_step=n // hvd.size()),
+    ]
+    if hvd.rank() == 0:
+        hooks.append(LoggingTensorHook(t, every_n_iter=9))
     with tf.train.MonitoredTrainingSession(
         checkpoint_dir=d if hvd.rank() == 0 else None,
-        hooks=[
-            hvd.BroadcastGlobalVariablesHook(0),
-            StopAtStepHook(last_step=n // hvd.size()),
-            *([LoggingTensorHook(t, every_n_iter=9)] if hvd.rank() == 0 else []),
-        ],
+        hooks=hooks,
         config=tf.ConfigProto(
             gpu_options=tf.GPUOptions(visible_device_list=str(hvd.local_rank()))
         ),

@@ -17,7 +17,7 @@ from lsprotocol import types
 from trainshift.core.finding import Finding
 from trainshift.engine.checking import CheckReport, Diagnostic
 from trainshift.engine.conversion import MAGIC_IN_THE_WAY, Status, innermost
-from trainshift.engine.finishing import laid_out
+from trainshift.engine.finishing.finish import laid_out
 from trainshift.engine.own_codes import OWN_CODES, UNSUPPORTED_VERSION, UNUSED_SUPPRESSION
 from trainshift.engine.settings import Severity
 from trainshift.engine.suppressions import silence
