@@ -57,6 +57,8 @@ LEFT = {
     "hv19_agree_on_values: a limit of gradients that is drawn, and noise": {"HZ13"},
     "hv19_agree_on_values: numbers of rows and of batches": {"HZ13"},
     "hv19_agree_on_values: objects that are drawn": {"HZ13"},
+    "hv08_write_on_root: a file that is written, then read through the same object": {"HZ20"},
+    "hv08_write_on_root: what the code that loads the data writes and reads": {"HZ20"},
     "hv19_agree_on_values: splits that nothing makes alike": {"HZ13", "HZ17"},
     "hv19_agree_on_values: a choice from a shuffled list, and layers added by draws": {"HZ13"},
     "hv19_agree_on_values: what a field of a class is made of": {"HZ13"},

@@ -153,7 +153,9 @@ def acts(entry: Entry) -> None:
         command(entry)
         return
     given = entry.listed("begins")[0] if entry.listed("begins") else "w.h5"
-    line = call_of_method(entry, f"{given!r}")
+    # Without a path, it writes to a temporary file of its own.
+    path = ", 'a'" if entry.text("returns_path").endswith("[0]") else ""
+    line = call_of_method(entry, f"{given!r}{path}")
     assert f"    {line}\n" in end(entry, line)
 
 

@@ -209,6 +209,23 @@ def removes(entry: Entry) -> None:
     assert f"hvd.broadcast(0, root_rank=0)  # wait for readers\nif hvd.rank() == 0:\n    {line}\n" in text
 
 
+def fills(entry: Entry) -> None:
+    """The others wait where rank 0 unpacks an archive without a destination."""
+    position = int(entry.text("fills").partition(".")[0])
+    line = f"{full_name(entry)}({', '.join(['name'] * position)})"
+    text = converted(entry, f"name = 'x.zip'\n{line}\n{FIT.format(more='')}").text
+    assert f"if hvd.rank() == 0:\n    {line}\nhvd.broadcast(0, root_rank=0)  # wait for rank 0\n" in text
+
+
+def returns_path(entry: Entry) -> None:
+    """Every rank goes on with the path that rank 0's call returns."""
+    name = full_name(entry)
+    target = "path, _" if entry.text("returns_path").endswith("[0]") else "path"
+    body = f"{target} = {name}('a.npy', 'b.npy')\nopened = open(path)\n{FIT.format(more='')}"
+    text = converted(entry, body).text
+    assert f"if hvd.rank() == 0:\n    {name}('a.npy', 'b.npy')\npath = 'b.npy'\n" in text
+
+
 def stays(entry: Entry) -> None:
     found = converted(entry, LOOP.format(line=f"{full_name(entry)}()"))
     assert [each for each in found.decisions if entry.text("stays") in each.text]
@@ -254,6 +271,7 @@ CASES: dict[str, Callable[[Entry], None]] = {
     "collective": collective,
     "deviceless": deviceless,
     "differs": differs,
+    "fills": fills,
     "graphless": graphless,
     "hook": hook,
     "length": length,
@@ -264,6 +282,7 @@ CASES: dict[str, Callable[[Entry], None]] = {
     "queues": queues,
     "reads": reads,
     "removes": removes,
+    "returns_path": returns_path,
     "stays": stays,
     "summary": summary,
     "unseen": unseen,

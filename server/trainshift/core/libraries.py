@@ -5,6 +5,7 @@ Every rule, restriction and hazard uses this fact, so that they agree about each
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterable, Iterator
 
 from trainshift.core.program import Program
@@ -13,7 +14,7 @@ from trainshift.libraries.entries import ROOT, Entry, Role, Table
 from trainshift.libraries.methods import named
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.values import Instance, Library, Member, UserInstance, Value
-from trainshift.python.syntax.chunk_syntax import Site
+from trainshift.python.syntax.chunk_syntax import Site, argument
 
 FOR_ROOT = frozenset({"create_file_writer"}).union(
     *map(
@@ -57,6 +58,14 @@ def described(entry: Entry) -> str:
     if entry.text("averages"):
         return "an optimizer that steps others: averages only through a wrapped tape"
     return _DESCRIBED[entry.role]
+
+
+def argument_stated(call: ast.Call, stated: str) -> ast.expr | None:
+    """Return the argument that an entry names by its position and its name, ``1.filename``; None if it is not
+    given.
+    """
+    position, _, name = stated.partition(".")
+    return argument(call, int(position), name)
 
 
 class Libraries:

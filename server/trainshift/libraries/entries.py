@@ -58,9 +58,9 @@ COMMON = frozenset({"role", "gives", "says"})
 """The keys of any entry: its role, the class of its result, and a sentence for the report."""
 FACTS = frozenset(
     {
-        "acts", "applies", "calls_nothing", "collective", "deviceless", "differs", "graphless", "hook",
-        "length", "level", "lists", "makes_files", "pure", "queues", "reads", "removes", "stays", "summary",
-        "unseen", "verbose", "writes",
+        "acts", "applies", "calls_nothing", "collective", "deviceless", "differs", "fills", "graphless",
+        "hook", "length", "level", "lists", "makes_files", "pure", "queues", "reads", "removes",
+        "returns_path", "stays", "summary", "unseen", "verbose", "writes",
     }
 )  # fmt: skip
 """The facts that an entry of the committed data may state, whatever its role."""

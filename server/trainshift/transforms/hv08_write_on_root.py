@@ -82,7 +82,7 @@ from trainshift.rewriting.tf1.initializations import Initializations
 from trainshift.training.horovod.existing_use import Horovod
 from trainshift.training.keras_version.target import Target
 from trainshift.training.optimizers.wraps import Wraps
-from trainshift.training.rank_regions.guard_forms import Form, RootCall, RootKind
+from trainshift.training.rank_regions.guard_forms import Form, GuardForms, RootCall, RootKind
 from trainshift.training.rank_regions.library_calls import LibraryCalls
 from trainshift.training.rank_regions.read_back import Read, ReadBack
 from trainshift.training.rank_regions.restored import Restored
@@ -102,6 +102,7 @@ def propose(program: Program, report: Report) -> Proposals:
     forms = {
         Form.GUARD: guard,
         Form.CONDITIONAL: or_none,
+        Form.PATH_APART: _path_apart,
         Form.PATH: _devnull,
         Form.WRITER: _noop_writer,
         Form.RELOAD: _reload,
@@ -126,6 +127,8 @@ def propose(program: Program, report: Report) -> Proposals:
         reads.setdefault(read.anchor, []).append(read)
     for anchor, waiting in reads.items():
         yield _wait(program, report, anchor, waiting)
+    for statement in program.fact(ReadBack).filled:
+        yield _wait_after(program, report, statement)
     for site, known in program.fact(Libraries).sites(Role.NOTED):
         if not program.fact(Horovod).site_on_root(site):
             yield report.remark(program.script.statement_span(site.statement), known.text("says"))
@@ -139,6 +142,26 @@ def propose(program: Program, report: Report) -> Proposals:
         named = dict.fromkeys(program.script.text(each.node.func, each) for each in sites)
         text = f"{', '.join(named)} of {package}: runs on every rank; keep it to rank 0 if it must run once"
         yield report.remark(program.script.statement_span(sites[0].statement), text)
+
+
+def _path_apart(program: Program, call: RootCall) -> tuple[Edit, ...]:
+    """Call on rank 0 only, and let every rank go on with the path that the call returns."""
+    apart = program.fact(GuardForms).path_apart(call.site, call.outer)
+    assert apart is not None
+    path, whole = apart
+    layout, statement = program.fact(Layout), call.site.statement
+    text, node = program.script.text(path, call.site), statement.node
+    target = node.targets[0] if isinstance(node, ast.Assign) else None
+    first = target.elts[0] if isinstance(target, ast.Tuple) and whole is call.outer else target
+    if first is not None and program.script.text(first, call.site) == text and whole is call.outer:
+        start = program.script.statement_span(statement).start
+        return (*guard(program, call), Edit(start, program.script.span(whole, statement).start, ""))
+    header = f"if {program.at(statement).fact(Prerequisites).root}:"
+    called = layout.unit_at(statement) + program.script.text(call.outer, call.site)
+    edits = (layout.before(statement, [header, called]), *layout.replace(whole, statement, text))
+    if target is None or first is None or first is target:
+        return edits
+    return (*edits, *layout.replace(target, statement, program.script.text(first, call.site)))
 
 
 def _is_save_among_saves(program: Program, call: RootCall) -> bool:
@@ -209,6 +232,21 @@ def _wait(program: Program, report: Report, anchor: Statement, reads: list[Read]
         tuple(edits),
         layout.isolate(anchor),
         decisions=tuple(decisions),
+    )
+
+
+def _wait_after(program: Program, report: Report, statement: Statement) -> Change:
+    """Broadcast after a statement by which rank 0 writes files, so that the others wait for them."""
+    layout, hvd = program.fact(Layout), program.at(statement).fact(Prerequisites).hvd
+    lines = [f"{hvd}.broadcast(0, root_rank=0)  # wait for rank 0"]
+    returns = isinstance(statement.node, ast.Return)
+    edit = layout.before(statement, lines, 1) if returns else layout.after(statement, lines)
+    return report.change(
+        "Wait until rank 0 has written",
+        program.script.statement_span(statement),
+        (edit,),
+        layout.isolate(statement),
+        decisions=("rank 0 writes these files for all ranks: all must see the same directory",),
     )
 
 

@@ -28,12 +28,12 @@ A memory limit stays. If it names one GPU by its number, it names the rank's GPU
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
 from trainshift.core.report import Report
-from trainshift.python.names.values import Library, Module
+from trainshift.python.names.values import Library, Module, Value
 from trainshift.python.source.edit import Change, Edit, Remark
 from trainshift.python.source.source import Span, one_line
 from trainshift.python.syntax.chunk_syntax import Statement, arguments
@@ -112,24 +112,46 @@ def _dropped(program: Program, report: Report, choices: Choices, dropped: set[St
             _TITLE,
             program.script.statement_span(statement),
             edits,
-            decisions=_unheard(program, statement),
+            decisions=_unheard(program, _of_statement(statement), statement),
         )
 
 
-def _unheard(program: Program, statement: Statement) -> tuple[str, ...]:
-    """Remark on an argument or setting for choosing the GPU that nothing reads any more."""
+def _of_statement(statement: Statement) -> list[ast.expr]:
+    """The expressions by which a statement chooses GPUs."""
     node = statement.node
     asked: list[ast.expr] = [node.value] if isinstance(node, ast.Assign) else []
     if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
         given = (part for each in arguments(node.value) for part in ast.walk(each))
         asked += [part.slice for part in given if isinstance(part, ast.Subscript)]
-    parts = (part for each in asked for part in ast.walk(each) if isinstance(part, ast.Name | ast.Attribute))
-    for part in parts:
+    return asked
+
+
+def _unheard(program: Program, asked: Iterable[ast.expr], statement: Statement) -> tuple[str, ...]:
+    """Remark on an argument or setting for choosing the GPU that nothing reads any more."""
+    for part in (setting for each in asked for setting in _settings(each)):
         values = program.names.values(part, statement.scope, statement)
-        if not any(isinstance(each, Library | Module) for each in values):
+        if isinstance(part, ast.Subscript) or not any(map(_is_of_library, values)):
             name = one_line(program.script.text(part, statement))
             return (f"{name} no longer chooses a GPU; each rank uses its own",)
     return ()
+
+
+def _is_of_library(value: Value) -> bool:
+    """Return whether a value is a module or a library's member, other than a flag of the command line."""
+    return isinstance(value, Module) or (isinstance(value, Library) and ".FLAGS." not in value.name)
+
+
+def _settings(node: ast.expr) -> Iterator[ast.expr]:
+    """Yield the names, attributes and elements whose values make an expression, not its functions."""
+    if isinstance(node, ast.Name | ast.Attribute | ast.Subscript):
+        yield node
+        return
+    parts = arguments(node) if isinstance(node, ast.Call) else ast.iter_child_nodes(node)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        parts = [*parts, node.func.value]
+    for part in parts:
+        if isinstance(part, ast.expr):
+            yield from _settings(part)
 
 
 def _taken_out(program: Program, report: Report, choices: Choices) -> Iterator[Change]:
@@ -140,7 +162,10 @@ def _taken_out(program: Program, report: Report, choices: Choices) -> Iterator[C
     for entries in by_container.values():
         spans = sorted(_span(program, each) for each in entries)
         target = program.script.statement_span(entries[0].statement)
-        yield report.change(_TITLE, target, without(program, spans))
+        asked = [each.last.value if isinstance(each.last, ast.keyword) else each.last for each in entries]
+        shown = [each for each in asked if isinstance(each, ast.expr)]
+        decisions = _unheard(program, shown, entries[0].statement)
+        yield report.change(_TITLE, target, without(program, spans), decisions=decisions)
     for each in choices.targets:
         assignment = each.statement.node
         assert isinstance(assignment, ast.Assign)

@@ -61,7 +61,7 @@ def guard_changes(
             )
             yield report.withheld(call.site, reason)
             continue
-        alone = call.form in (Form.GUARD, Form.BIND, Form.RELOAD)
+        alone = call.form in (Form.GUARD, Form.BIND, Form.RELOAD, Form.PATH_APART)
         requires = program.fact(Layout).isolate(call.site.statement) if alone else ()
         doubts = tuple(filter(None, (call.doubt, missed(program, call))))
         edits = forms[call.form](program, call)

@@ -17,6 +17,8 @@ from trainshift.python.flow.traversal import reachable
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.values import Instance
 
+_VARIABLE = "tensorflow.Variable"
+
 
 def whole_of_rest(program: Program, at: Occurrence) -> Occurrence | None:
     """Return the number of all steps in a rest of them, ``STEPS`` in ``STEPS - done``; None if it is none."""
@@ -54,8 +56,25 @@ def _parts(program: Program, at: Occurrence) -> list[Occurrence]:
     return [*found, *(step.sources if step is not None else ())]
 
 
+def _kept_numbers(program: Program) -> set[ast.expr]:
+    """The variables that a checkpoint contains, ``step`` in ``Checkpoint(step=step)``."""
+    return {
+        value.node
+        for site in program.script.sites_named("Checkpoint")
+        if program.names.calls(site, *api.CHECKPOINT)
+        for word in site.node.keywords
+        for value in program.names.site_values(word.value, site)
+        if isinstance(value, Instance) and value.cls == _VARIABLE
+    }
+
+
 def _is_counter(program: Program, at: Occurrence) -> bool:
     names = program.names
+    if not isinstance(at.node, ast.Name | ast.Attribute):
+        return False
+    values = names.values(at.node, at.scope, at.statement)
+    if any(isinstance(each, Instance) and each.node in _kept_numbers(program) for each in values):
+        return True
     if not isinstance(at.node, ast.Attribute):
         return False
     for owner in names.values(at.node.value, at.scope, at.statement):

@@ -7,6 +7,7 @@ from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from enum import Enum
 
+from trainshift.core.libraries import argument_stated
 from trainshift.core.program import Program
 from trainshift.libraries import api, entries
 from trainshift.libraries.containers import ADDING
@@ -42,6 +43,7 @@ class Form(Enum):
 
     GUARD = "the statement under a test of the rank"
     CONDITIONAL = "the expression under a test of the rank"
+    PATH_APART = "the call under a test of the rank, and the path that it returns on every rank"
     BIND = "the arguments evaluated on every rank, the call under a test of the rank"
     PATH = "the path replaced by os.devnull on other ranks"
     WRITER = "a summary writer that writes nothing on other ranks"
@@ -109,12 +111,49 @@ class GuardForms:
         elif isinstance(node, ast.Assign) and node.value is outer and not acting and not self._is_read(node):
             return RootCall(site, kind, Form.GUARD, outer, doubt)
         elif not acting:
-            return RootCall(site, kind, Form.CONDITIONAL, outer, doubt)
+            apart = self.path_apart(site, outer) is not None
+            return RootCall(site, kind, Form.PATH_APART if apart else Form.CONDITIONAL, outer, doubt)
         first, what = acting[0], "binds a name or awaits something"
         if isinstance(first, ast.Call):
             what = f"calls {self._script.text(first.func, site)}"
         reason = f"an argument {what}, which every rank must do; move it up a line"
         return RootCall(site, kind, Form.GUARD, outer, doubt, reason)
+
+    def path_apart(self, site: Site, outer: ast.expr) -> tuple[ast.expr, ast.expr] | None:
+        """Return the path that a call is given and returns, and the expression that it may replace.
+
+        None if the statement needs more of the call: it assigns or returns nothing but the path.
+        """
+        path, is_first = self._returned_path(site)
+        node = site.statement.node
+        if outer is not site.node or path is None or not isinstance(node, ast.Assign | ast.Return):
+            return None
+        if self._effects.of_expression(path) is not None or node.value is None:
+            return None
+        whole = node.value
+        if is_first and isinstance(whole, ast.Subscript) and whole.value is outer:
+            is_path = isinstance(whole.slice, ast.Constant) and whole.slice.value == 0
+        elif is_first and isinstance(node, ast.Assign):
+            is_path = whole is outer and self._is_pair(node)
+        else:
+            is_path = whole is outer and not is_first
+        return (path, whole) if is_path else None
+
+    def _returned_path(self, site: Site) -> tuple[ast.expr | None, bool]:
+        """Return the path that a call returns, and whether that is the first of several values."""
+        for name in self._script.names.full_names(site.node.func, site.scope, site.statement):
+            stated = str(entries.fact(name, "returns_path") or "")
+            if stated:
+                return argument_stated(site.node, stated.removesuffix("[0]")), stated.endswith("[0]")
+        return None, False
+
+    def _is_pair(self, node: ast.Assign) -> bool:
+        """Return whether an assignment unpacks two names, of which only the first is read."""
+        target = node.targets[0]
+        if len(node.targets) > 1 or not isinstance(target, ast.Tuple) or len(target.elts) != 2:
+            return False
+        names = [each.id for each in target.elts if isinstance(each, ast.Name)]
+        return len(names) == 2 and names[0] != names[1] and self._script.loads(names[1]) == 0
 
     def _reason_against_verbose(self, site: Site) -> str:
         """The reason why a progress bar is not silenced: `verbose` may be hidden, or not be a parameter."""

@@ -29,6 +29,7 @@ from trainshift.training.rank_regions.library_effects import Acting, is_method
 from trainshift.training.uniformity.uniformity import Uniformity
 
 _KEPT = "it also reads the file, which is empty on other ranks; read it first, in a mode of its own"
+_OWN = "it also reads the file, which is empty on other ranks; write it first, in a mode of its own"
 _REREAD = "it also reads the file, which only rank 0 has written; open it in a with statement"
 
 
@@ -152,19 +153,27 @@ class LibraryCalls:
     def reason_against_devnull(self, site: Site) -> str:
         """Return the reason why other ranks cannot open the null device instead of a file; "" if they can.
 
-        A mode such as ``a+`` or ``r+`` keeps the contents of the file, which the script then reads.
+        The script may read what a mode such as ``a+`` or ``r+`` keeps of the file, or what it has written in
+        a mode such as ``w+``.
         """
         mode = argument(site.node, 1, "mode")
         modes = texts(self._names.site_values(mode, site)) if mode is not None else []
-        if not any("+" in each and "w" not in each for each in modes):
+        if not any("+" in each for each in modes):
             return ""
-        return "" if self._is_only_written(site) else _KEPT
+        keeps = any("+" in each and "w" not in each for each in modes)
+        if self._is_only_written(site) or (not keeps and not self._users(site)):
+            return ""
+        return _KEPT if keeps else _OWN
 
     def _is_only_written(self, site: Site) -> bool:
         """Return whether an opened file has a name, and whatever uses it writes to it."""
+        users = self._users(site)
+        return bool(users) and all(_only_writes(each, bound_to(site)) for each in users)
+
+    def _users(self, site: Site) -> list[Statement]:
+        """The statements that may use the file that a call opens, by its name."""
         bound = bound_to(site)
-        users = [each for each in self._script.statements if bound and self._may_read(each, bound, site)]
-        return bool(users) and all(_only_writes(each, bound) for each in users)
+        return [each for each in self._script.statements if bound and self._may_read(each, bound, site)]
 
     # Unknown calls
 
@@ -232,8 +241,11 @@ _MOVING = {"rename": 1, "replace": 1, "unlink": 0, "symlink_to": 1, "hardlink_to
 _PATH_WORDS = frozenset({"missing_ok", "target_is_directory"})
 # The methods of an open file that read nothing, and the prefixes of functions that write to one.
 _FILE_WRITING = frozenset(
-    {"write", "writelines", "flush", "close", "seek", "tell", "fileno", "put", "append", "create_dataset"}
-)
+    {
+        "write", "writelines", "flush", "close", "seek", "tell", "fileno", "truncate", "put", "append",
+        "create_dataset",
+    }
+)  # fmt: skip
 _WRITING_TO = ("dump", "print", "save", "to_", "write", "DictWriter")
 # Prefixes of calls that every rank needs: they set up its process, or its model.
 _SETTING_UP = (

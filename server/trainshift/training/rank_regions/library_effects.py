@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from itertools import chain
 
-from trainshift.core.libraries import Libraries
+from trainshift.core.libraries import Libraries, argument_stated
 from trainshift.core.program import Program
 from trainshift.libraries import entries
 from trainshift.libraries.entries import ACTING, Entry, Role
@@ -70,7 +70,15 @@ class Acting:
             owner = value.owner if isinstance(value, Member) else None
             made = self._script.site_of(owner.node) if isinstance(owner, Instance) else site
             return self.opens_for_writing(made, known)
+        if self._is_own_file(site):
+            return False
         return known.role is not Role.OUTSIDE or (is_alone(site) and self.acts_outside(site, known))
+
+    def _is_own_file(self, site: Site) -> bool:
+        """Return whether a call writes to a temporary file, as it is given no path."""
+        names = self._names.full_names(site.node.func, site.scope, site.statement)
+        stated = (str(entries.fact(name, "returns_path") or "") for name in names)
+        return any(each.endswith("[0]") and argument_stated(site.node, each[:-3]) is None for each in stated)
 
     # Writers
 

@@ -7,7 +7,9 @@ import re
 from collections.abc import Hashable, Iterable
 from pathlib import PurePosixPath
 
+from trainshift.core.libraries import argument_stated
 from trainshift.core.program import Program
+from trainshift.libraries import entries
 from trainshift.python.flow.traversal import postorder, reachable
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.values import Literal, UserInstance
@@ -52,12 +54,33 @@ class PathKeys:
 
     def _sources(self, at: Occurrence) -> tuple[Occurrence, ...]:
         """Return the sources of a path behind a name or a function's result."""
-        if not isinstance(at.node, ast.Name | ast.Call):
+        if not isinstance(at.node, ast.Name | ast.Call | ast.Subscript):
             return ()
         if (same := _same_path(at.node)) is not None:
             return (at.part(same),)
+        if (given := self._handed_on(at)) is not None:
+            return (at.part(given),)
+        if isinstance(at.node, ast.Subscript):
+            return ()
+        if isinstance(at.node, ast.Call) and last_name(at.node.func) == "dirname" and at.node.args:
+            return self._folders_of(at.part(at.node.args[0]))
         step = self._names.steps_back(at)
-        return step.sources if step is not None else ()
+        if step is None:
+            return ()
+        return (*step.sources, *(each for each in step.within if self._handed_on(each) is not None))
+
+    def _folders_of(self, path: Occurrence) -> tuple[Occurrence, ...]:
+        return tuple(folder for each in reachable([path], self._sources, _place) for folder in _folders(each))
+
+    def _handed_on(self, at: Occurrence) -> ast.expr | None:
+        """Return the path that a call is given and returns, perhaps as the first of several values."""
+        node = at.node.value if isinstance(at.node, ast.Subscript) else at.node
+        if not isinstance(node, ast.Call):
+            return None
+        for name in self._names.full_names(node.func, at.scope, at.statement):
+            if stated := str(entries.fact(name, "returns_path") or ""):
+                return argument_stated(node, stated.removesuffix("[0]"))
+        return None
 
     def _key(self, at: Occurrence) -> str:
         """Return the key of an expression: its text if known, otherwise its structure."""

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from trainshift.core.libraries import Libraries, full_name
+from trainshift.core.libraries import Libraries, argument_stated, full_name
 from trainshift.core.program import Program
 from trainshift.libraries import entries
 from trainshift.libraries.entries import ROOT
@@ -16,16 +16,17 @@ from trainshift.python.flow.traversal import reachable
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.classes import class_around
 from trainshift.python.names.occurrence import Occurrence, of_call
-from trainshift.python.names.values import Instance, Literal, Member, Value
-from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement, argument, arguments
-from trainshift.python.values.call_graph import callers_around, calls_leading_to, functions_handed_to
+from trainshift.python.names.values import Instance, Literal, Member
+from trainshift.python.syntax.chunk_syntax import Site, Statement, arguments
+from trainshift.python.values.call_graph import callers_around, calls_leading_to
 from trainshift.training.execution.control_flow import ControlFlow
-from trainshift.training.execution.executions import Executions, innermost_loop
+from trainshift.training.execution.executions import innermost_loop
 from trainshift.training.horovod.existing_use import Horovod
 from trainshift.training.loops.loops import Loops
 from trainshift.training.loops.what_trains import WhatTrains
 from trainshift.training.rank_regions.callbacks import CallbackLists
 from trainshift.training.rank_regions.guard_forms import Form, may_differ
+from trainshift.training.rank_regions.loaders import Loaders, read_by
 from trainshift.training.rank_regions.path_keys import PathKeys, is_shown, may_end_alike
 from trainshift.training.rank_regions.restored import Restored
 from trainshift.training.rank_regions.root_only import RootOnly
@@ -34,16 +35,6 @@ from trainshift.training.uniformity.uniformity import Uniformity
 
 # The forms by which a whole statement is limited to rank 0.
 _GUARDED = (Form.GUARD, Form.RELOAD)
-# Calls that run their function arguments in other threads or processes: datasets, pools and threads.
-_HANDED_TO = (
-    "Process", "Thread", "apply_async", "filter", "flat_map", "from_generator", "imap", "imap_unordered",
-    "interleave", "map", "numpy_function", "py_func", "py_function", "starmap", "submit",
-)  # fmt: skip
-# Data whose batches Keras reads in threads of its own.
-_SEQUENCES = ("tensorflow.keras.utils.Sequence", "tensorflow.keras.utils.PyDataset")
-
-# The object whose method reads, in the terms of the entries.
-_SELF = "self"
 
 
 class Read(NamedTuple):
@@ -65,15 +56,18 @@ class ReadBack:
         self._program = program
         self._script = program.script
         self._paths = program.fact(PathKeys)
+        self._loaders = program.fact(Loaders)
 
     @cached_property
     def all(self) -> list[Read]:
         """The reading calls that must wait for rank 0, in text order."""
         if not self._program.fact(Loops).runs_eagerly:
             return []
-        written = self._written if self.of_all else {}
         found = [
-            each for each in self.of_all if self._is_written(each, written) and not self._waits(each.anchor)
+            each
+            for each in self.of_all
+            if (writes := self._written_before(each)) and not self._waits(each.anchor)
+            if not all(self._is_in_statement(site, each.anchor) for site in writes)
         ]
         found.sort(key=lambda each: (self._script.span(each.site.node, each.site), self._start(each.anchor)))
         first = {each.site: each for each in reversed(found)}
@@ -81,6 +75,46 @@ class ReadBack:
 
     def _start(self, statement: Statement) -> int:
         return self._script.statement_span(statement).start
+
+    @cached_property
+    def filled(self) -> list[Statement]:
+        """The statements after which ranks must wait: rank 0 alone has unpacked an archive into a folder that
+        the script does not name, or has written what the calling statement reads.
+        """
+        guarded = {
+            call.site
+            for call in self._program.fact(RootOnly).calls
+            if call.form in (*_GUARDED, Form.CONDITIONAL, Form.PATH_APART) and not call.reason
+        }
+        found: dict[Statement, None] = {}
+        for site in self._script.sites_named(*sorted(self._program.fact(Libraries).names_stating("fills"))):
+            stated = (entries.fact(full_name(each), "fills") for each in self._program.names.callee(site))
+            places = [argument_stated(site.node, str(each)) for each in stated if each]
+            if site in guarded and places and None in places:
+                found.update(dict.fromkeys(self._around(site)))
+        for read in self.of_all:
+            for site in self._written_before(read):
+                if site in guarded and self._is_in_statement(site, read.anchor):
+                    found.update(dict.fromkeys(self._around(site)))
+        reading = {self._script.preceding(each.anchor) for each in self.all}
+        return [each for each in found if each not in reading and not self._is_followed(each)]
+
+    def _around(self, site: Site) -> Iterator[Statement]:
+        """Yield the statements that all ranks run together around a call, or around the calls that lead to
+        it.
+        """
+        for call in reachable([site], self._unless_together):
+            if not self._unless_together(call):
+                yield self._anchor(call.statement)
+
+    def _unless_together(self, call: Site) -> list[Site]:
+        """Return the callers of a function that some ranks leave before a call in it."""
+        is_together = self._anchor(call.statement) in call.statement.path()
+        return [] if is_together else callers_around(self._program.names, call)
+
+    def _is_followed(self, statement: Statement) -> bool:
+        following = self._script.following(statement)
+        return following is not None and self._program.fact(Horovod).is_statement(following, "broadcast")
 
     @cached_property
     def of_all(self) -> list[Read]:
@@ -153,11 +187,14 @@ class ReadBack:
         last = {function: self._start(statement)}
         for each in calls_leading_to(names, *callers):
             within = each.scope.function()
-            last[within] = max(self._start(each.statement), last.get(within, -1))
+            last[within] = max(self._end(each), last.get(within, -1))
         return any(
-            self._start(each.statement) < last.get(each.scope.function(), -1)
-            for each in calls_leading_to(names, call)
+            self._end(each) < last.get(each.scope.function(), -1) for each in calls_leading_to(names, call)
         )
+
+    def _end(self, call: Site) -> int:
+        """Return the end of a call, which follows those of its arguments."""
+        return self._script.span(call.node, call).end
 
     def _is_on_root(self, site: Site) -> bool:
         """Return whether only rank 0 makes a call, or the objects of the class that makes it."""
@@ -171,22 +208,39 @@ class ReadBack:
         calls = calls_leading_to(self._program.names, site)
         return any(not guarded.isdisjoint(call.statement.path()) for call in calls)
 
-    def _is_written(self, read: Read, written: dict[str, int]) -> bool:
-        """Return whether a write precedes everything that waits for it, or a function that reads runs
-        after it.
+    def _written_before(self, read: Read) -> list[Site]:
+        """Return the writes that precede everything that waits for them, or that a function which reads runs
+        after.
         """
-        start = self._start(read.anchor)
+        written = self._written
         path = of_call(read.site).part(read.path)
         own, folders = self._paths.of(path), self._paths.of_folders(path)
         listed = own | folders if self._lists(read.site) else frozenset()
-        return any(
-            written[key] < start or (is_shown(key) and self._is_late(read.site))
-            for key in own | folders
-            if key in written
-        ) or any(
-            at < start and (key in listed or (key in folders and may_end_alike(read.path, other)))
-            for key, at, other in self._written_in
-        )
+        known = sorted(key for key in own | folders if key in written)
+        shown = [site for key in known if is_shown(key) for site in written[key]]
+        if shown and self._is_late(read.site):
+            return shown
+        writes = [site for key in known for site in written[key]]
+        writes += [
+            site
+            for key, site, other in self._written_in
+            if key in listed or (key in folders and may_end_alike(read.path, other))
+        ]
+        return [
+            site
+            for site in dict.fromkeys(writes)
+            if self._is_written_before(site, read.anchor) or self._is_in_statement(site, read.anchor)
+        ]
+
+    def _is_in_statement(self, site: Site, statement: Statement) -> bool:
+        """Return whether a function that a statement calls writes, such as ``load(fetch(url))``."""
+        leading = calls_leading_to(self._program.names, site)
+        return any(call is not site and call.statement is statement for call in leading)
+
+    def _is_written_before(self, site: Site, anchor: Statement) -> bool:
+        """Return whether a write precedes a statement, in the text or by the calls that lead to both."""
+        is_above = self._end(site) < self._start(anchor)
+        return is_above or self._is_before(site, anchor)
 
     def _lists(self, site: Site) -> bool:
         """Return whether a call reads which files a folder has."""
@@ -194,18 +248,13 @@ class ReadBack:
         return any(entries.fact(name, "lists") for name in found if name)
 
     @cached_property
-    def _written_in(self) -> list[tuple[str, int, ast.expr | None]]:
-        """The folders in which rank 0 alone writes, the offset, and the path if its text is unknown."""
+    def _written_in(self) -> list[tuple[str, Site, ast.expr | None]]:
+        """The folders in which rank 0 alone writes, the call, and the path if its text is unknown."""
         found = []
-        for path, at in self._paths_written:
+        for path, site in self._paths_written:
             shown = any(map(is_shown, self._paths.of(path)))
-            found += [(key, at, None if shown else path.node) for key in self._paths.of_folders(path)]
+            found += [(key, site, None if shown else path.node) for key in self._paths.of_folders(path)]
         return found
-
-    @cached_property
-    def _handed(self) -> dict[Scope, Site]:
-        """The functions that threads run, and the places that start them."""
-        return functions_handed_to(self._script, *_HANDED_TO)
 
     def _waiting(self, site: Site, path: ast.expr) -> Iterator[Read]:
         """Yield a read for each place where all ranks can wait before a call reads."""
@@ -219,7 +268,7 @@ class ReadBack:
         code.
         """
         calls = list(reachable([site], self._outwards))
-        begun = {outer for call in calls for outer in self._outside(call)}
+        begun = {outer for call in calls for outer in self._loaders.outside(call)}
         apart = [
             call
             for call in calls
@@ -234,24 +283,7 @@ class ReadBack:
         ] or [site]
 
     def _outwards(self, call: Site) -> list[Site]:
-        return self._outside(call) or callers_around(self._program.names, call)
-
-    def _outside(self, call: Site) -> list[Site]:
-        """Return the place where a call's function is passed on or started, if in a thread or a graph."""
-        function = call.scope.function()
-        if function is None:
-            return []
-        if function in self._handed:
-            return [self._handed[function]]
-        cls = class_around(function)
-        if cls is not None:
-            made = list(self._script.sites_named(cls.name))
-            is_threaded = not self._program.names.library_bases(cls).isdisjoint(_SEQUENCES)
-            if is_threaded or any(map(self._program.fact(Branches).of_call, made)):
-                return made
-        if function.is_generator or self._program.fact(Executions).is_traced(function):
-            return self._program.names.callers(function)[0]
-        return []
+        return self._loaders.outside(call) or callers_around(self._program.names, call)
 
     def _anchor(self, statement: Statement) -> Statement:
         """Return the first statement of a function after which ranks may take different paths."""
@@ -304,7 +336,7 @@ class ReadBack:
         names = self._program.fact(Libraries).names_stating("reads")
         for site in self._script.sites_named(*sorted(names)):
             for value in self._program.names.callee(site):
-                path = _read_by(site, value)
+                path = read_by(site, value)
                 if path is not None:
                     yield from self._waiting(site, path)
         for site in self._script.sites_named("load_weights"):
@@ -318,29 +350,26 @@ class ReadBack:
         return known is not None and known.text("ranks") == ROOT
 
     @cached_property
-    def _written(self) -> dict[str, int]:
-        """The keys of paths that only rank 0 writes, and the offset of the first write of each."""
-        found: dict[str, int] = {}
-        for path, at in self._paths_written:
+    def _written(self) -> dict[str, list[Site]]:
+        """The keys of paths that only rank 0 writes, and the calls that write each."""
+        found: dict[str, list[Site]] = {}
+        for path, site in self._paths_written:
             for key in self._paths.of(path):
-                found[key] = min(at, found.get(key, at))
+                found.setdefault(key, []).append(site)
         return found
 
     @cached_property
-    def _paths_written(self) -> list[tuple[Occurrence, int]]:
-        """Every argument or receiver that may be a path written by rank 0 alone, with the offset."""
-        writing = list(self._program.fact(RootOnly).written)
+    def _paths_written(self) -> list[tuple[Occurrence, Site]]:
+        """Every argument or receiver that may be a path written by rank 0 alone, with the call."""
+        written = self._program.fact(RootOnly).written
+        writing = [site for site in written if not self._loaders.reads_back(site)]
         for callbacks in self._program.fact(CallbackLists).all:
             for member in callbacks.members:
                 element = member.element
                 for value in self._program.names.values(element.node, element.scope, element.statement):
                     if isinstance(value, Instance) and self._keeps(value.cls):
                         writing.append(self._script.site_of(value.node))
-        return [
-            (of_call(site).part(path), self._script.span(site.node, site).end)
-            for site in writing
-            for path in _places(site)
-        ]
+        return [(of_call(site).part(path), site) for site in writing for path in _places(site)]
 
     def _waits(self, statement: Statement) -> bool:
         """Return whether the statement before is a broadcast, at which the other ranks wait."""
@@ -362,14 +391,6 @@ def _is_finalizer(site: Site) -> bool:
     """Return whether a call is in a finalizer, which Python runs when it destroys an object."""
     function = site.scope.function()
     return function is not None and function.name == "__del__"
-
-
-def _read_by(site: Site, value: Value) -> ast.expr | None:
-    """Return the path that a call reads; None if it reads none."""
-    reads = entries.fact(full_name(value), "reads")
-    if reads == _SELF:
-        return site.node.func.value if isinstance(site.node.func, ast.Attribute) else None
-    return argument(site.node, 0, reads) if reads else None
 
 
 def _is_elif(statement: Statement) -> bool:

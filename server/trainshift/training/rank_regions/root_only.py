@@ -45,6 +45,7 @@ from trainshift.training.rank_regions.guard_forms import (
 )
 from trainshift.training.rank_regions.library_calls import LibraryCalls
 from trainshift.training.rank_regions.library_effects import Acting
+from trainshift.training.rank_regions.loaders import Loaders
 from trainshift.training.rank_regions.own_paths import OwnPaths
 from trainshift.training.uniformity.uniformity import Uniformity
 
@@ -54,6 +55,10 @@ _TALKATIVE = frozenset({"INFO", "DEBUG", "info", "debug"})
 _BY_ENTRY = (Form.ELSEWHERE, Form.QUIET, Form.CONTEXT)
 
 
+_LOADED = (
+    "the code that loads the data writes this and reads it, where ranks cannot wait for each other; write it "
+    "before, or to a folder of each rank"
+)
 _OPENED = "other ranks would have no file; open it in a with statement"
 
 
@@ -165,6 +170,8 @@ class RootOnly:
                 if own and site.name != "load_weights" and self._program.fact(OwnPaths).has(site):
                     return None
                 call = self._program.fact(GuardForms).guard(site, kind, form, doubt)
+                if own and call is not None and self._program.fact(Loaders).reads_back(site):
+                    return replace(call, reason=call.reason or _LOADED)
                 by_mode = isinstance(value, Member | Unknown) and self._opens_by_mode(site)
                 if call is not None and by_mode and not is_context_manager(site):
                     return replace(call, reason=call.reason or _OPENED)
@@ -296,8 +303,8 @@ class RootOnly:
             return False
         if site.name == "mkdir" and any(word.arg == "exist_ok" for word in site.node.keywords):
             return False
-        # `write` and `dump` return a value on objects that write no file; only a statement can write one.
-        return site.name not in ("write", "dump") or isinstance(site.parent, ast.Expr)
+        # These return a value on objects that write no file; only a statement can write one.
+        return site.name not in ("write", "dump", "truncate") or isinstance(site.parent, ast.Expr)
 
     def _is_to_memory(self, site: Site) -> bool:
         """Return whether a call writes to an object that writes nothing on other ranks: a workbook.
