@@ -7,6 +7,8 @@ import textwrap
 import pytest
 
 from trainshift.engine.conversion import Conversion, Status, convert
+from trainshift.engine.settings import read_settings
+from trainshift.libraries import toml
 
 MODEL = "model = tf.keras.Sequential([tf.keras.layers.Dense(1)])\nmodel.compile('sgd', 'mse')\n"
 DATA = "x, y = np.load('x.npy'), np.load('y.npy')\n"
@@ -147,3 +149,19 @@ def test_a_model_that_extends_one_of_an_unknown_library_is_a_doubt() -> None:
     found = converted(f"{body}{DATA}{fit}")
     assert "hvd.DistributedOptimizer(tf.keras.optimizers.Adam(0.01 * hvd.size()))" in found.text
     assert "net is assumed to be a Keras model; a train_step of its own may average nothing" in said(found)
+
+
+def test_what_acts_is_told_of_where_its_result_has_a_name() -> None:
+    calls = "path = acme.save_model(model)\nsaved = acme.find(path)\n"
+    body = f"import acme\n{DATA}{MODEL}{FIT.format(more='')}{calls}"
+    assert "acme.save_model of acme: runs on every rank" in said(converted(body))
+    assert "acme.find" not in said(converted(body))
+
+
+def test_the_path_of_an_own_writer_may_be_a_position() -> None:
+    entry = '[libraries."acme.tracking"]\nexport_model = { role = "writer", path = 1 }\n'
+    choices = read_settings(toml.loads(entry), "trainshift.toml").choices
+    lines = "export_model(model)\nexport_model(model, 'm')\n"
+    body = f"from acme.tracking import export_model\n{DATA}{MODEL}{FIT.format(more='')}{lines}"
+    found = convert(f"import numpy as np\nimport tensorflow as tf\n{body}", choices=choices)
+    assert "\nexport_model(model)\nif hvd.rank() == 0:\n    export_model(model, 'm')\n" in found.text

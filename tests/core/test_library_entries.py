@@ -348,6 +348,9 @@ WRONG = [
     {"role": "outside", "command": "yes"},
     {"role": "optimizer"},
     {"role": "model", "step": "keras"},
+    {"role": "writer", "path": 1},
+    {"role": "writer", "path": -1},
+    {"role": "writer", "path": True},
 ]
 
 

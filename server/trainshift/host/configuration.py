@@ -117,7 +117,8 @@ def _read(path: str, *, is_project: bool) -> Settings | None:
     """The settings in a file; None for a project file without settings."""
     table: object = _parse(path)
     where = path
-    if is_project:
+    # A file of settings alone may name its table as a project does.
+    if is_project or (isinstance(table, dict) and list(table) == ["tool"]):
         tools = table.get("tool") if isinstance(table, dict) else None
         table = tools.get(_TABLE) if isinstance(tools, dict) else None
         where = f"{path}: [tool.{_TABLE}]"

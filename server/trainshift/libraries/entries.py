@@ -120,6 +120,8 @@ FLAGS = frozenset(
     }
 )  # fmt: skip
 """The keys that say whether something is so."""
+PLACED = "path"
+"""The key whose value may also be the position of an argument."""
 NOT_OF_PEOPLE = frozenset({Role.OPENER, Role.DRAWS, Role.VALUE})
 """The roles that only the committed data may tell of."""
 _BASES = {
@@ -157,6 +159,12 @@ class Entry:
         """
         below = str(self.data.get("gives", ""))
         return f"{self.package}.{below}" if below else ""
+
+    @property
+    def path(self) -> tuple[int, str]:
+        """The position and the name of the argument that is a path; by position alone, the name is ""."""
+        given = self.data.get("path", "")
+        return (given, "") if isinstance(given, int) else (0, str(given))
 
     def text(self, key: str) -> str:
         """The value of a key, as text; "" if there is none."""
@@ -409,4 +417,6 @@ def problem_of_people(said: object) -> str:
 def _is_of_kind(key: str, value: object) -> bool:
     if key in LISTS:
         return isinstance(value, list) and all(isinstance(each, str) for each in value)
+    if key == PLACED and isinstance(value, int):
+        return value >= 0 and not isinstance(value, bool)
     return isinstance(value, bool) if key in FLAGS else isinstance(value, str)

@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from trainshift.libraries.entries import COMMON, FLAGS, KEYS, LISTS, NEEDED, NOT_OF_PEOPLE, WORDS, Role
+from trainshift.libraries.entries import (
+    COMMON,
+    FLAGS,
+    KEYS,
+    LISTS,
+    NEEDED,
+    NOT_OF_PEOPLE,
+    PLACED,
+    WORDS,
+    Role,
+)
 
 _ROLES = {
     Role.MODEL: "A Keras model whose own tape applies the gradients in `fit`.",
@@ -41,7 +51,7 @@ _KEYS = {
     "folder": "It makes a folder that may already exist.",
     "gives": "The class of its result, named relative to the package.",
     "mode": "The argument of the mode, and its default: `mode=r`.",
-    "path": "The argument that names the file.",
+    "path": "The argument that names the file, or its position.",
     "ranks": "`root`: on rank 0 alone; `every`: on all ranks.",
     "rate": "The argument of the learning rate.",
     "rates": "The arguments that are learning rates.",
@@ -86,6 +96,8 @@ def _type(key: str) -> dict[str, Any]:
         return {"type": "array", "items": {"type": "string"}}
     if key in WORDS:
         return {"enum": sorted(WORDS[key])}
+    if key == PLACED:
+        return {"type": ["string", "integer"], "minimum": 0}
     return {"type": "boolean"} if key in FLAGS else {"type": "string"}
 
 

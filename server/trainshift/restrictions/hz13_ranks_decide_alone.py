@@ -22,6 +22,7 @@ it.
 - a loop with collectives that a rank leaves, or a rate that it sets, by the clock or by a result of its own
   data that nothing averages
 - rates, widths and trained variables that each rank draws
+- weights that a rank sets by its own data, and averaged gradients that it changes by them
 
 Unknown: metrics of validation data that all ranks share.
 """
@@ -81,6 +82,7 @@ _BY_METRICS = f"A rank stops by its own metrics, and the others wait for it. Add
 _BY_OWN = "A rank stops by its own metrics, and the others wait for it. Average them first."
 _SENT = "Have rank 0 find it, and broadcast it."
 _DRAWN = "Have rank 0 draw it, and broadcast it."
+_OWN = "Average what the rank computed first."
 _RATE = "This rank sets its rate by its own values, so the rates silently differ. Average them first."
 _PASSED = "Each rank decides by its own values whether to make this collective call. Average them first."
 _SKIPPED = "Each rank skips steps by its own batch, and the others wait for it. Decide together."
@@ -124,17 +126,23 @@ def _of_skips(program: Program, report: Report, told: list[Span]) -> Iterator[Fi
 
 
 def _of_draws(program: Program, report: Report) -> Iterator[Finding]:
-    """Yield the random draws and machine properties that must be the same on all ranks: a rate, a width."""
+    """Yield the random draws and machine properties that must be the same on all ranks: a rate, a width.
+
+    So must the weights that a rank sets by its own data, and what it makes of averaged gradients.
+    """
     reported = set[ast.AST]()
-    for each in program.fact(Sinks).divergences if program.fact(Uniformity).asks_any else ():
-        at = each.cause.at
-        if each.cause.kind in (CauseKind.DATA, CauseKind.RANK) or at.node in reported:
+    for each in program.fact(Sinks).divergences:
+        at = each.cause.at if each.cause.kind is not CauseKind.DATA else each.at
+        is_data = each.cause.kind is CauseKind.DATA
+        if at.node in reported or each.cause.kind is CauseKind.RANK:
+            continue
+        if is_data and each.sink not in (Sink.UPDATE, Sink.WEIGHTS):  # Others here report the rest.
             continue
         if each.sink in (Sink.EPOCH, Sink.STOP):  # HZ22 reports an epoch, and others here report a stop.
             continue
         reported.add(at.node)
         text = one_line(program.script.text(at.node, at.scope))
-        advice = _DRAWN if each.cause.kind is CauseKind.DRAW else _SENT
+        advice = {CauseKind.DRAW: _DRAWN, CauseKind.DATA: _OWN}.get(each.cause.kind, _SENT)
         message = f"{text} {each.cause.kind.value}: {each.sink.value}. {advice}"
         is_sure = each.cause.kind is not CauseKind.PERHAPS
         yield (report.violated if is_sure else report.unknown)(at, message)

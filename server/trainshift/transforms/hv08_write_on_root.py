@@ -206,21 +206,20 @@ def _receiver(site: Site) -> ast.expr:
 
 def _wait_for_readers(program: Program, report: Report, read: Read) -> Change:
     """Broadcast before a statement that removes a file which others read, so that rank 0 waits for them."""
-    layout, text = program.fact(Layout), program.script.text(read.path, read.site)
-    hvd = program.at(read.site).fact(Prerequisites).hvd
+    layout = program.fact(Layout)
     return report.change(
-        f"Wait until all ranks have read {text}",
+        f"Wait until all ranks have read {program.script.text(read.path, read.site)}",
         program.script.statement_span(read.anchor),
-        (layout.before(read.anchor, [f"{hvd}.broadcast(0, root_rank=0)  # wait for readers"], -1),),
+        (layout.before(read.anchor, _barrier(program, read.anchor, "readers"), -1),),
         layout.isolate(read.anchor),
     )
 
 
 def _wait(program: Program, report: Report, anchor: Statement, reads: list[Read]) -> Change:
     """Broadcast before a statement that reads rank 0's files, so that the others wait for them."""
-    layout, hvd = program.fact(Layout), program.at(anchor).fact(Prerequisites).hvd
     texts = dict.fromkeys(program.script.text(each.path, each.site) for each in reads)
-    edits = [layout.before(anchor, [f"{hvd}.broadcast(0, root_rank=0)  # wait for rank 0"])]
+    layout = program.fact(Layout)
+    edits = [layout.before(anchor, _barrier(program, anchor))]
     for read in reads:
         edits += _knowing_wrapped(program, read)
     decisions = (
@@ -237,8 +236,7 @@ def _wait(program: Program, report: Report, anchor: Statement, reads: list[Read]
 
 def _wait_after(program: Program, report: Report, statement: Statement) -> Change:
     """Broadcast after a statement by which rank 0 writes files, so that the others wait for them."""
-    layout, hvd = program.fact(Layout), program.at(statement).fact(Prerequisites).hvd
-    lines = [f"{hvd}.broadcast(0, root_rank=0)  # wait for rank 0"]
+    layout, lines = program.fact(Layout), _barrier(program, statement)
     returns = isinstance(statement.node, ast.Return)
     edit = layout.before(statement, lines, 1) if returns else layout.after(statement, lines)
     return report.change(
@@ -248,6 +246,12 @@ def _wait_after(program: Program, report: Report, statement: Statement) -> Chang
         layout.isolate(statement),
         decisions=("rank 0 writes these files for all ranks: all must see the same directory",),
     )
+
+
+def _barrier(program: Program, at: Statement, awaited: str = "rank 0") -> list[str]:
+    """The broadcast at which ranks wait, beside a statement."""
+    hvd = program.at(at).fact(Prerequisites).hvd
+    return [f"{hvd}.broadcast(0, root_rank=0)  # wait for {awaited}"]
 
 
 def _knowing_wrapped(program: Program, read: Read) -> tuple[Edit, ...]:
@@ -308,7 +312,7 @@ def _noop_writer(program: Program, call: RootCall) -> tuple[Edit, ...]:
 def _devnull(program: Program, call: RootCall) -> tuple[Edit, ...]:
     names = program.names.full_names(call.site.node.func, call.site.scope, call.site.statement)
     opened = next(filter(None, map(opener, sorted(names))))
-    path = argument(call.site.node, 0, opened.text("path"))
+    path = argument(call.site.node, *opened.path)
     assert path is not None
     return on_root(
         program, path, call.site, f"{program.at(call.site).fact(Prerequisites).standard('os')}.devnull"
@@ -324,7 +328,7 @@ def _known(program: Program, call: RootCall, role: Role) -> Entry:
 def _elsewhere(program: Program, call: RootCall) -> tuple[Edit, ...]:
     """Make other ranks write to an object that keeps nothing, such as ``io.BytesIO()``."""
     known = _known(program, call, Role.WRITER_OBJECT)
-    path = argument(call.site.node, 0, known.text("path"))
+    path = argument(call.site.node, *known.path)
     assert path is not None
     elsewhere = program.at(call.site).fact(Prerequisites).standing_in(known.text("elsewhere"))
     return on_root(program, path, call.site, elsewhere)

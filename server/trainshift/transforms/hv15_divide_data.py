@@ -60,7 +60,7 @@ from dataclasses import replace
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
 from trainshift.core.report import Report
-from trainshift.python.names.occurrence import Occurrence
+from trainshift.python.names.occurrence import Occurrence, of_call
 from trainshift.python.source.edit import Edit, Remark
 from trainshift.python.source.source import one_line
 from trainshift.python.syntax.chunk_syntax import Site, Statement, argument, dotted
@@ -93,6 +93,10 @@ _ADAPTED = (
     "each rank adapts `{}` to its own draw of `{}`, so one number may stand for different "
     "words; give `{}` a seed"
 )
+_OTHER_NUMBERS = (
+    "a `set` has a different order on each rank, so ranks may number the elements of `{}` differently; "
+    "sort it"
+)
 _ALIKE = "`{}` gets a seed: zipped datasets that its function makes keep the same pairs in every epoch"
 
 
@@ -112,6 +116,7 @@ def propose(program: Program, report: Report) -> Proposals:
     for statement, drawn in program.fact(Pace).worked:
         said = said_of_work(_header(program, statement), drawn)
         yield report.remark(program.script.header_span(statement), said)
+    yield from _numbered(program, report)
     yield from _vocabularies(
         program,
         report,
@@ -149,6 +154,22 @@ def _undivided(program: Program, report: Report) -> Iterator[Remark]:
         if loop.reason and (loop.site or loop.statement not in around):
             target = program.script.statement_span(loop.statement)
             yield report.remark(target, loop.said(_shown(program, loop)))
+
+
+def _numbered(program: Program, report: Report) -> Iterator[Remark]:
+    """Yield a doubt for each numbering of a set's elements, whose order differs between processes."""
+    for site in program.script.sites_named("enumerate", "index"):
+        function = site.node.func
+        if site.name == "index" and isinstance(function, ast.Attribute):
+            counted: list[ast.expr] = [function.value]
+        else:
+            counted = site.node.args[:1] if program.names.calls(site, "builtins.enumerate") else []
+        draws = (draw for each in counted for draw in program.fact(Remedies).behind(of_call(site).part(each)))
+        if any(draw.site.name == "set" for draw in draws):
+            shown = ast.unparse(counted[0])
+            yield report.remark(
+                program.script.statement_span(site.statement), _OTHER_NUMBERS.format(shown), is_doubt=True
+            )
 
 
 def _vocabularies(program: Program, report: Report, alike: list[Draw]) -> Iterator[Remark]:

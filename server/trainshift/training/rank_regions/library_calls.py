@@ -87,7 +87,7 @@ class LibraryCalls:
             return Form.GUARD
         if not known.text("elsewhere"):
             return Form.CONDITIONAL
-        path = argument(site.node, 0, known.text("path"))
+        path = argument(site.node, *known.path)
         by_rank = path is not None and self._on_rank(of_call(site).part(path))
         return None if by_rank else Form.ELSEWHERE
 
@@ -145,7 +145,7 @@ class LibraryCalls:
         """Return the reason why other ranks cannot write to the null device: they read the file; "" if
         they can.
         """
-        path = argument(site.node, 0, known.text("path"))
+        path = argument(site.node, *known.path)
         if path is None or isinstance(path, ast.Starred):
             return "the path may be hidden in * or ** arguments; pass it by name"
         return _REREAD if self._acting.reads_too(site, known) and not self._is_only_written(site) else ""
@@ -192,7 +192,7 @@ class LibraryCalls:
                 found.setdefault(known.package, []).append(site)
         for site in self._script.sites if self._unknown else ():
             if (
-                is_alone(site)
+                (is_alone(site) or (_is_kept(site) and site.name.startswith(_ACTING)))
                 and site not in outside
                 and not site.name.startswith(_SETTING_UP)
                 and not self._horovod.site_on_root(site)
@@ -253,8 +253,16 @@ _SETTING_UP = (
     "extend", "filter", "fit", "init", "load", "manual_seed", "predict", "read", "register", "reset", "seed",
     "set_", "setup", "step", "train", "update", "use",
 )  # fmt: skip
+# Prefixes of calls that act, whatever becomes of their results.
+_ACTING = ("dump", "export", "publish", "push", "save", "send", "upload", "write")
 # Libraries whose members with such names are handled elsewhere.
 _KNOWN = frozenset({"horovod", "tensorflow_datasets", "rich", "click", "joblib"})
+
+
+def _is_kept(site: Site) -> bool:
+    """Return whether a statement only gives a call's result a name."""
+    node = site.statement.node
+    return isinstance(node, ast.Assign | ast.AnnAssign) and node.value is site.node
 
 
 def _bound_by(statement: Statement) -> set[str]:

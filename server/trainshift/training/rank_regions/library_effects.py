@@ -84,8 +84,8 @@ class Acting:
 
     def opens_for_writing(self, site: Site, known: Entry) -> bool:
         """Return whether a call opens an object for writing, judged by its visible mode and path."""
-        path = known.text("path")
-        if path and argument(site.node, 0, path) is None and not hides_arguments(site.node):
+        missing = known.text("path") and argument(site.node, *known.path) is None
+        if missing and not hides_arguments(site.node):
             return False
         return not known.text("mode") or any(set(each) & set(_WRITING) for each in self._modes(site, known))
 
@@ -104,8 +104,7 @@ class Acting:
     @staticmethod
     def _is_harmless(site: Site, known: Entry) -> bool:
         """Return whether a call of a writer writes nothing: it has no path, or a keyword says so."""
-        path = known.text("path")
-        missing = path and argument(site.node, 0, path) is None
+        missing = known.text("path") and argument(site.node, *known.path) is None
         return bool(missing) or any(
             word.arg == known.text("unless") for word in site.node.keywords if word.arg
         )

@@ -362,7 +362,7 @@ class RootOnly:
         return any(isinstance(each, str) and _is_writing_mode(each) for each in texts)
 
     def _opens_for_writing(self, site: Site, opened: Entry) -> bool:
-        path = argument(site.node, 0, opened.text("path"))
+        path = argument(site.node, *opened.path)
         if path is None or self._program.fact(Uniformity).on_rank(of_call(site).part(path)):
             return False
         if "os.devnull" in self._script.names.full_names(path, site.scope, site.statement):

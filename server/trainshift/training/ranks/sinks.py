@@ -14,7 +14,6 @@ from typing import NamedTuple
 
 from trainshift.core.program import Program
 from trainshift.libraries import api, entries
-from trainshift.libraries.divergence import CauseKind
 from trainshift.libraries.entries import is_bar
 from trainshift.python.flow.evaluation import LOOPS
 from trainshift.python.flow.traversal import reachable
@@ -42,6 +41,8 @@ from trainshift.training.loops.loops import Loops
 from trainshift.training.loops.steps import VARIABLE_LISTS, Steps
 from trainshift.training.loops.stops import Stops
 from trainshift.training.loops.what_trains import WhatTrains
+from trainshift.training.ranks.decisions import Decisions
+from trainshift.training.ranks.sink_inputs import data_of, given_to, turns_around
 from trainshift.training.uniformity.backward_slice import Trails
 from trainshift.training.uniformity.chosen_rows import ChosenRows
 from trainshift.training.uniformity.uniformity import Of, Uniformity
@@ -141,9 +142,8 @@ class Sinks:
         sink, at, is_test, of = arrival
         uniformity = self._program.fact(Uniformity)
         if sink is Sink.UPDATE and not is_test:
-            # Values computed from data are averaged, or the data are shared.
-            drawn = uniformity.causes(at, of, self._is_averaged) if uniformity.asks_any else []
-            reached = [each for each in drawn if each.kind is not CauseKind.DATA]
+            # The tape has averaged the gradients; what changes them then is a rank's own.
+            reached = uniformity.causes(at, of, self._is_applied_alike)
         elif sink is Sink.WEIGHTS and not is_test:
             reached = uniformity.causes(at, of, self._is_averaged)
         else:
@@ -233,7 +233,7 @@ class Sinks:
         found: list[Occurrence] = []
         for loop in self._program.fact(Loops).own:
             for site in loop.sites if loop.is_call else ():
-                found += (of_call(site).part(each) for each in _data_of(site))
+                found += (of_call(site).part(each) for each in data_of(site))
         trains = self._program.fact(WhatTrains).statement_trains
         for statement in self._script.statements:
             if isinstance(statement.node, ast.For) and trains(statement):
@@ -249,7 +249,7 @@ class Sinks:
         """The data that models are tested on."""
         found: list[Occurrence] = []
         for site in self._script.sites_named(*_JUDGING):
-            found += (of_call(site).part(each) for each in _data_of(site))
+            found += (of_call(site).part(each) for each in data_of(site))
         for site in self._script.sites:
             given = argument(site.node, None, "validation_data")
             if given is not None:
@@ -273,7 +273,7 @@ class Sinks:
 
     def _all(self) -> Iterator[_Arrival]:
         for site in self._program.fact(Rates).made:
-            yield from (_Arrival(Sink.HYPERPARAMETER, each) for each in _given(site))
+            yield from (_Arrival(Sink.HYPERPARAMETER, each) for each in given_to(site))
         for rate in self.rates_set:
             yield _Arrival(Sink.HYPERPARAMETER, rate)
             tests = tests_around(rate.statement, None)
@@ -379,7 +379,20 @@ class Sinks:
 
     def _is_averaged(self, node: ast.AST) -> bool:
         """Return whether an expression yields gradients, which ranks average, or initial weights."""
+        if isinstance(node, ast.ListComp | ast.GeneratorExp):
+            return node.elt in self._gradients
         return node in self._gradients or (isinstance(node, ast.Attribute) and node.attr in VARIABLE_LISTS)
+
+    def _is_applied_alike(self, node: ast.AST) -> bool:
+        """Return whether an expression yields averaged gradients, or tests together whether a step is
+        taken.
+        """
+        return node in self._decided or self._is_averaged(node)
+
+    @cached_property
+    def _decided(self) -> frozenset[ast.AST]:
+        """The tests that ranks make together."""
+        return frozenset(each.test for each in self._program.fact(Decisions).all if each.is_together)
 
     @cached_property
     def _gradients(self) -> frozenset[ast.AST]:
@@ -388,14 +401,14 @@ class Sinks:
     def _of_layers(self) -> Iterator[_Arrival]:
         for site, values in self._program.fact(MadeObjects).all:
             if self._makes_layer(site, values):
-                yield from (_Arrival(Sink.SHAPE, each) for each in _given(site, _OWN))
+                yield from (_Arrival(Sink.SHAPE, each) for each in given_to(site, _OWN))
                 yield from self._deciding(Sink.SHAPE, of_call(site))
 
     def _deciding(self, sink: Sink, at: Occurrence) -> Iterator[_Arrival]:
         """Yield the values that decide whether and how often an expression is evaluated."""
         tests = tests_around(at.statement, None)
         yield from (_Arrival(sink, each, is_test=True) for each in tests)
-        for each in _turns(at):
+        for each in turns_around(at):
             is_test = each.statement is not None and isinstance(each.statement.node, ast.While)
             is_value = is_test or self._counts(each)
             yield _Arrival(sink, each, is_test, Of.VALUE if is_value else Of.LENGTH)
@@ -478,26 +491,3 @@ class Sinks:
             and not self._names.is_a(each, *api.MODEL)
             for each in values
         )
-
-
-def _given(site: Site, without: frozenset[str] = frozenset()) -> Iterator[Occurrence]:
-    """Yield the arguments of a call, except keywords that cannot affect its result."""
-    at = of_call(site)
-    yield from map(at.part, site.node.args)
-    yield from (at.part(each.value) for each in site.node.keywords if each.arg not in without)
-
-
-def _data_of(site: Site) -> Iterator[ast.expr]:
-    """Yield the data arguments of a call of a model."""
-    for position, name in ((0, "x"), (1, "y")):
-        given = argument(site.node, position, name)
-        if given is not None:
-            yield given
-
-
-def _turns(at: Occurrence) -> Iterator[Occurrence]:
-    """Yield the iterables of the loops around an expression, which decide how often it is evaluated."""
-    for above in at.statement.ancestors() if at.statement is not None else ():
-        if isinstance(above.node, ast.For | ast.While) and above.scope is at.scope:
-            node = above.node.iter if isinstance(above.node, ast.For) else above.node.test
-            yield Occurrence(node, above.scope, above)

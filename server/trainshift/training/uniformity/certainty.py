@@ -7,6 +7,7 @@ for all of them, and so are the constants of the script.  The result of a librar
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import TypeAlias
@@ -64,6 +65,8 @@ _OF_DISK = frozenset(
 )
 # Launchers tell each process its own number by variables with this in their names.
 _OF_ONE_RANK = "RANK"
+# The methods of callbacks that get the number of an epoch or a batch, of which all ranks take equally many.
+_HOOK = re.compile(r"on_(epoch|((train|test|predict)_)?batch)_(begin|end)")
 _LEAVING = (ast.Break, ast.Continue, ast.Raise, ast.Return)
 _OPAQUE = (
     ast.Lambda,
@@ -177,7 +180,10 @@ class Certainty:
         bindings = self._names.bindings(at)
         if bindings and all(each.kind == "element" for each in bindings):
             return _joined(map(self._of_element, bindings))
-        if bindings and all(each.kind == "parameter" and self._is_option(each) for each in bindings):
+        if bindings and all(
+            each.kind == "parameter" and (self._is_option(each) or _counts_turns(each, at.node))
+            for each in bindings
+        ):
             return ()
         return self._of_sources(at)
 
@@ -305,3 +311,12 @@ def is_given(value: Value) -> bool:
     elif isinstance(value, Member) and isinstance(value.owner, Instance):
         name = value.owner.cls
     return any(name == each or name.startswith(f"{each}.") for each in _SETTINGS)
+
+
+def _counts_turns(binding: Binding, name: ast.AST) -> bool:
+    """Return whether a parameter is the number of an epoch or a batch that Keras tells a callback."""
+    function = binding.inner.node if binding.inner is not None else None
+    if not isinstance(function, ast.FunctionDef) or not _HOOK.fullmatch(function.name):
+        return False
+    told = function.args.args[1:2]
+    return isinstance(name, ast.Name) and [each.arg for each in told] == [name.id]
