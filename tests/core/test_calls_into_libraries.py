@@ -40,6 +40,11 @@ def said(found: Conversion) -> str:
             "`its(x, y)` may be drawn at random",
         ),
         (
+            f"from torch.utils.data import random_split\n{DATA}a, b = random_split(range(9), [6, 3])\n"
+            f"tr, te = list(a), list(b)\n{MODEL}{SPLIT}",
+            "`random_split(range(9), [6, 3])` may be drawn at random",
+        ),
+        (
             f"import search\n{DATA}tuner = search.Tuner()\nrate = tuner.ask()\n"
             "model = tf.keras.Sequential([tf.keras.layers.Dense(1)])\n"
             f"model.compile(tf.keras.optimizers.SGD(rate), 'mse')\n{FIT.format(more='')}",
@@ -59,6 +64,12 @@ def test_what_an_unknown_library_may_draw_is_a_doubt(body: str, doubt: str) -> N
 def test_a_seed_settles_what_an_unknown_library_draws() -> None:
     body = f"import splitters\n{DATA}tr, te = splitters.Scaffold().split(x, seed=3)\n{MODEL}{SPLIT}"
     assert "at random" not in said(converted(body))
+
+
+def test_a_generator_settles_what_torch_draws() -> None:
+    drawn = "a, b = random_split(range(9), [6, 3], generator=torch.Generator().manual_seed(1))\n"
+    head = f"import torch\nfrom torch.utils.data import random_split\n{DATA}{drawn}"
+    assert "at random" not in said(converted(f"{head}tr, te = list(a), list(b)\n{MODEL}{SPLIT}"))
 
 
 def test_a_resampled_signal_is_not_drawn() -> None:

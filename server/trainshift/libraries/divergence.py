@@ -32,6 +32,7 @@ KINDS = {
     "disk": CauseKind.DISK,
     "draw": CauseKind.DRAW,
     "machine": CauseKind.HOST,
+    "perhaps": CauseKind.PERHAPS,
     "service": CauseKind.NET,
 }
 """The causes by the words of entries."""

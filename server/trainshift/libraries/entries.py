@@ -105,7 +105,7 @@ WORDS: Mapping[str, frozenset[str]] = {
     "averages": frozenset({"tape"}),
     "ranks": frozenset({ROOT, "every"}),
     "returns": frozenset({"optimizer", "pair"}),
-    "differs": frozenset({"clock", "disk", "draw", "machine", "service"}),
+    "differs": frozenset({"clock", "disk", "draw", "machine", "perhaps", "service"}),
     "length": frozenset({"counts", "through"}),
     "verbose": frozenset({"0", "1"}),
 }

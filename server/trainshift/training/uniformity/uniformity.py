@@ -419,7 +419,8 @@ class Uniformity:
         methods = map(full_name, self._names.callee(site)) if site.name in self._differing else ()
         for name in names or filter(None, methods):
             kind = divergence.cause_of(name)
-            if kind is not None and not self._is_seeded(site):
+            given = argument(site.node, None, "generator") if kind is CauseKind.PERHAPS else None
+            if kind is not None and given is None and not self._is_seeded(site):
                 return kind
         if site.name in METHODS and not names and isinstance(site.node.func, ast.Attribute):
             if not self._is_seeded(site):
