@@ -10,7 +10,7 @@ import pytest
 from trainshift.engine.checking import check
 from trainshift.engine.conversion import Status, convert_program
 from trainshift.engine.live import Live
-from trainshift.engine.programs import KeptClaims, Programs
+from trainshift.engine.programs import Claims, KeptClaims, Programs
 from trainshift.engine.settings import Settings, Severity
 from trainshift.engine.workspace import ParsedFiles, files_in_memory, linked
 from trainshift.python.names.reachability import Reachability, idle_scopes
@@ -63,6 +63,30 @@ hvd.broadcast_variables(model.variables, root_rank=0)
 train(model, np.load("x.npy"), np.load("y.npy"))
 """
 TRAIN = "from net import model\n\nmodel.fit([1.0], [1.0])\n"
+
+
+def test_no_other_program_is_read_for_one_that_is_refused() -> None:
+    """It would take long, and does not matter then."""
+    texts = {
+        "/p/net.py": NET.format(rate=0.1),
+        "/p/train.py": "from net import model\nmodel.fit([[1.0]], [[1.0]])\n",
+        "/p/other.py": "from net import model\nmodel.fit([[1.0]], [[1.0]])\n",
+    }
+
+    def asked(text: str) -> list[str]:
+        files, starts = files_in_memory({**texts, "/p/train.py": text}), []
+
+        class Noting(KeptClaims):
+            def of(self, start: str, *, is_whole: bool) -> Claims | None:
+                starts.append(start)
+                return super().of(start, is_whole=is_whole)
+
+        convert_program(text, "/p/train.py", files, claims=Noting(files))
+        return starts
+
+    assert asked(texts["/p/train.py"]) == ["/p/other.py"]
+    hidden = texts["/p/train.py"].replace("[[1.0]])", "[[1.0]], **options)")
+    assert asked(f"options = dict(callbacks=made())\n{hidden}") == []
 
 
 def test_claims_are_kept_while_the_files_of_their_program_stay() -> None:

@@ -280,7 +280,7 @@ def analyze_program(
     programs = Programs(files)
     holds = partial(programs.holds, script.path)
     analysis = analyze_script(script, pause, choices=choices, is_shared=is_shared, known=known, holds=holds)
-    wanted = _wanted(analysis)
+    wanted = _made(analysis)
     shared = {path for path, _, _ in wanted}
     if not shared:
         return analysis
@@ -316,6 +316,12 @@ def _disagreements(analysis: Analysis, rival: Claims) -> Iterator[Withheld]:
                 "give each of them code of its own here"
             )
             yield Withheld(change.rule, change.target, reason, True)
+
+
+def _made(analysis: Analysis) -> dict[tuple[str, Span, str], tuple[Change, tuple[Edit, ...]]]:
+    """The changes of a program outside its start file, by place and rule; none of a refused one."""
+    is_refused = not analysis.outlook.convertible or any(each.essential for each in analysis.withheld)
+    return {} if is_refused else _wanted(analysis)
 
 
 def _wanted(analysis: Analysis) -> dict[tuple[str, Span, str], tuple[Change, tuple[Edit, ...]]]:

@@ -106,7 +106,8 @@ class Flags:
 
     def _is_of_model(self, step: Step) -> bool:
         """Return whether the model has the optimizer of a step in an attribute, alone or among others."""
-        if dotted(step.receiver).startswith("self."):
+        held = step.receiver.value if isinstance(step.receiver, ast.Subscript) else step.receiver
+        if dotted(held).startswith("self."):
             return True
         if not isinstance(step.receiver, ast.Name):
             return False
