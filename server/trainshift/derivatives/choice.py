@@ -14,6 +14,7 @@ from trainshift.derivatives.tables.table_numpy import METHODS, STILL_METHODS
 from trainshift.python.rewrite.renaming import identifiers
 from trainshift.python.rewrite.terms import walk
 from trainshift.python.syntax.call_binding import bind_call, parameters
+from trainshift.python.syntax.iteration import Gets, Step, parts_given, step
 
 _ANNOTATED = {"int": "annotated int", "str": "annotated str", "bool": "annotated bool"}
 
@@ -228,17 +229,6 @@ def _pairs(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
         case ast.Expr(ast.Call(ast.Attribute(base, "append" | "extend" | "insert"), [*_, value])):
             yield base, value
         case ast.For(target, source) | ast.comprehension(target, source):
-            yield from _gone_through(target, source)
-
-
-def _gone_through(target: ast.expr, source: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
-    match target, source:
-        case ast.Tuple([_, each]), ast.Call(ast.Name("enumerate"), [inner, *_]):
-            yield from _gone_through(each, inner)
-        case ast.Tuple(parts), ast.Call(ast.Name("zip"), inner) if len(parts) == len(inner):
-            for each, one in zip(parts, inner, strict=True):
-                yield from _gone_through(each, one)
-        case _, ast.Call(ast.Name("reversed" | "list" | "tuple"), [inner]):
-            yield from _gone_through(target, inner)
-        case _:
-            yield target, source
+            for part in parts_given(target, source):
+                if part.gets in (Gets.ELEMENT, Gets.VALUE) or step(part.source)[0] is Step.COUNTS:
+                    yield part.target, part.source

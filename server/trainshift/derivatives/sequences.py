@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator
 
 from trainshift.derivatives.reading.function import Function, root_of
 from trainshift.derivatives.reading.reader import CHANGING, Reader
-from trainshift.derivatives.reading.side_effects import changed_by_call, gone_through, resized_by_call
+from trainshift.derivatives.reading.side_effects import changed_by_call, resized_by_call
 from trainshift.python.rewrite import terms
+from trainshift.python.syntax.iteration import iterated
 
 _CHANGES = "the loop changes the sequence that it iterates over: "
 
@@ -24,8 +25,10 @@ def changed_sequences(
             continue
         if reader.whole.reverse:
             yield from _copied_views(reader, node)
-        for source in gone_through(node.iter):
-            if function.active(root_of(source) or ""):
+        for source in iterated(node.iter):
+            if isinstance(getattr(source, "slice", None), ast.Slice):
+                continue
+            if isinstance(source, ast.Name | ast.Subscript) and function.active(root_of(source) or ""):
                 for each in _changed(reader, node, source):
                     yield each, _CHANGES + ast.unparse(source)
 

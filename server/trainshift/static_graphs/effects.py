@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from trainshift.libraries.containers import MUTATING
+from trainshift.libraries.containers import MUTATING, adding_to
 from trainshift.python.flow.names import names_bound
 from trainshift.python.names.values import Instance
 from trainshift.python.syntax.chunk_syntax import Statement, dotted, targets_of
@@ -14,7 +14,7 @@ from trainshift.static_graphs.reporting import calls
 
 _CONTAINERS = frozenset({"list", "dict", "set"})
 # Other objects with such a method are mutated by it as well; tensors have none.
-_OF_CONTAINERS_ALONE = frozenset({"append", "appendleft", "extend", "extendleft", "insert"})
+_OF_CONTAINERS_ALONE = adding_to("list") | adding_to("deque")
 # Attributes of tensors that control how the graph is built.
 _OF_BUILDING = frozenset({"stop_gradient", "persistable", "trainable", "name"})
 _TELLING = ("logging.", "warnings.", "sys.stdout", "sys.stderr")

@@ -217,7 +217,7 @@ class Expander:
         if asks_length(self.reader, node, self.resized):
             return self._held(node)
         match node:
-            case ast.Call(ast.Name("list" | "tuple"), [ast.Call(ast.Attribute())]) if (
+            case ast.Call(ast.Name("list" | "tuple"), [ast.Call(ast.Attribute() | ast.Name("zip"))]) if (
                 backwards and self.function.whole.reverse and self.reader.value(node)
             ):
                 return self._held(node)

@@ -10,6 +10,7 @@ from trainshift.derivatives.reading.function import Function, root_of
 from trainshift.derivatives.reading.reader import CHANGING, JOINT
 from trainshift.python.rewrite import terms
 from trainshift.python.rewrite.origins import comes_from
+from trainshift.python.syntax.iteration import Step, step
 
 
 class Forward:
@@ -310,14 +311,14 @@ class Forward:
             return None
         if self.nodes.reader.goes_through_keys(target, source):
             return None
-        match source:
-            case ast.Call(ast.Attribute(attr="keys"), []):
+        match step(source):
+            case Step.KEYS, _:
                 return None
-            case ast.Call(func=ast.Name("enumerate"), args=[inner, *_]) if isinstance(target, ast.Tuple):
+            case Step.NUMBERED, [inner] if isinstance(target, ast.Tuple):
                 return self._dot_source(target.elts[1], inner)
-            case ast.Call(func=ast.Name("zip"), args=args) if isinstance(target, ast.Tuple):
+            case Step.BESIDE, parts if isinstance(target, ast.Tuple):
                 pairs = [
-                    self._dot_source(each, inner) for each, inner in zip(target.elts, args, strict=False)
+                    self._dot_source(each, inner) for each, inner in zip(target.elts, parts, strict=False)
                 ]
                 found = [each for each in pairs if each is not None]
                 if len(found) < 2:
@@ -325,17 +326,19 @@ class Forward:
                 return terms.display([each for each, _ in found]), terms.call(
                     "zip", *(each for _, each in found)
                 )
-            case ast.Call(func=ast.Name("reversed" | "list" | "tuple" as word), args=[inner]):
+            case Step.BACKWARDS | Step.COPY, [inner]:
                 pair = self._dot_source(target, inner)
-                return None if pair is None else (pair[0], terms.call(word, pair[1]))
-            case ast.Call(func=ast.Attribute(value=inner, attr="items")) if isinstance(target, ast.Tuple):
+                assert isinstance(source, ast.Call)
+                return None if pair is None else (pair[0], ast.Call(source.func, [pair[1]], []))
+            case Step.ITEMS, [inner] if isinstance(target, ast.Tuple):
                 dots = self.values.tangent(self.values.read(inner))
                 return self._dots_of(target.elts[1]), ast.Call(
                     ast.Attribute(dots, "values", ast.Load()), [], []
                 )
-            case ast.Call(func=ast.Attribute(value=inner, attr="values")):
+            case Step.VALUES, [inner]:
                 dots = self.values.tangent(self.values.read(inner))
                 return self._dots_of(target), ast.Call(ast.Attribute(dots, "values", ast.Load()), [], [])
+        match source:
             case ast.Subscript(slice=ast.Slice()):
                 pair = self._dot_source(target, source.value)
                 if pair is None:

@@ -18,6 +18,7 @@ from trainshift.derivatives.tables.table_numpy import METHODS, STILL_METHODS
 from trainshift.derivatives.tables.table_tensorflow import CONSTANTS as OF_TENSORFLOW
 from trainshift.python.rewrite import terms
 from trainshift.python.syntax.chunk_syntax import arguments
+from trainshift.python.syntax.iteration import Gets, parts_given
 
 # Methods of containers that give an element or the elements; those that change it.
 READING = frozenset(("get", "pop", "copy", "items", "values", "keys", "setdefault"))
@@ -94,8 +95,8 @@ class Reader:
                     self.kind(node.target).tell("changed")
             case ast.For():
                 self._keyed(node.target, node.iter, node.body)
-                active = self.value(node.iter)
-                self._iterated(node.target, node.iter, active)
+                self.value(node.iter)
+                self._iterated(node.target, node.iter)
                 self._block(node.body)
                 self._block(node.orelse)
             case ast.While() | ast.If():
@@ -220,34 +221,29 @@ class Reader:
             if isinstance(each, ast.Subscript) and terms.same(terms.copied(each), element):
                 kind.tell("dict", "box")
 
-    def _iterated(self, target: ast.expr, source: ast.expr, active: bool) -> None:
-        kind = self.kind(source)
-        kind.tell("box")
-        match source:
-            case ast.Call(func=ast.Name("enumerate"), args=[inner, *_]) if isinstance(target, ast.Tuple):
-                self._assigned(target.elts[0], False, Kind("number"), ast.Constant(0))
-                self._iterated(target.elts[1], inner, self.value(inner))
-            case ast.Call(func=ast.Name("zip")) if isinstance(target, ast.Tuple):
-                for each, inner in zip(target.elts, source.args, strict=False):
-                    self._iterated(each, inner, self.value(inner))
-            case ast.Call(func=ast.Name("reversed" | "list" | "tuple"), args=[inner]):
-                self._iterated(target, inner, active)
-            case ast.Subscript(value=inner, slice=ast.Slice()):
-                self._iterated(target, inner, active)
-            case ast.Call(func=ast.Name("range")):
-                self._assigned(target, False, Kind("number"), ast.Constant(0))
-            case ast.Call(func=ast.Attribute(value=inner, attr="items")) if isinstance(target, ast.Tuple):
-                self._assigned(target.elts[0], False, Kind(), ast.Constant(0))
-                self._assigned(target.elts[1], active, self.kind(inner).element(), inner)
-            case ast.Call(func=ast.Attribute(attr="keys")):
-                self._assigned(target, False, Kind(), ast.Constant(0))
-            case _ if self.goes_through_keys(target, source):
-                self._assigned(target, False, Kind(), ast.Constant(0))
-            case ast.List() | ast.Tuple():
-                each = ast.Subscript(source, ast.Constant(0), ast.Load())
-                self._assigned(target, active, kind.element(), each)
-            case _:
-                self._assigned(target, active, kind.element(), source)
+    def _iterated(self, target: ast.expr, source: ast.expr) -> None:
+        self.kind(source).tell("box")
+        for part in parts_given(target, source):
+            active = self.value(part.source)
+            match part.gets, part.source:
+                case Gets.COUNT, _:
+                    self._assigned(part.target, False, Kind("number"), ast.Constant(0))
+                case Gets.KEY, _:
+                    self._assigned(part.target, False, Kind(), ast.Constant(0))
+                case Gets.VALUE, inner:
+                    self._assigned(part.target, active, self.kind(inner).element(), inner)
+                case _, ast.Subscript(inner, ast.Slice()):
+                    self.kind(part.source).tell("box")
+                    self._iterated(part.target, inner)
+                case _, inner if self.goes_through_keys(part.target, inner):
+                    self._assigned(part.target, False, Kind(), ast.Constant(0))
+                case _, inner:
+                    kind = self.kind(inner)
+                    kind.tell("box")
+                    shown = inner
+                    if isinstance(inner, ast.List | ast.Tuple):
+                        shown = ast.Subscript(inner, ast.Constant(0), ast.Load())
+                    self._assigned(part.target, active, kind.element(), shown)
 
     def goes_through_keys(self, target: ast.expr, source: ast.expr) -> bool:
         """Return whether a loop iterates a dict, so that its target is a key."""
@@ -322,7 +318,8 @@ class Reader:
         with self.inside(node):
             for each in node.generators:
                 self._keyed(each.target, each.iter, [node])
-                self._iterated(each.target, each.iter, self.value(each.iter))
+                self.value(each.iter)
+                self._iterated(each.target, each.iter)
             parts = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
             found = True in [self.value(each) for each in parts]
         self.function.useful |= bound
@@ -516,7 +513,13 @@ class Reader:
                     case ast.Assign([ast.Name(_)], ast.Call() | ast.Subscript() as value):
                         return self._is_key(base, value)
                     case ast.For(target, source) | ast.comprehension(target, source):
-                        return self._lists(_behind(name, target, source), base)
+                        return any(
+                            each.gets is Gets.ELEMENT
+                            and isinstance(each.target, ast.Name)
+                            and each.target.id == name
+                            and self._lists(each.source, base)
+                            for each in parts_given(target, source)
+                        )
             case ast.Subscript(listed, place) if not isinstance(place, ast.Slice):
                 return self._lists(listed, base)
             case ast.Call(ast.Name("min" | "max"), [listed]):
@@ -847,20 +850,6 @@ def loses(call: ast.Call) -> bool:
 
 def _is_string(node: ast.expr) -> bool:
     return isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str))
-
-
-def _behind(name: str, target: ast.expr, source: ast.expr) -> ast.expr | None:
-    """The iterable behind a loop variable."""
-    match target, source:
-        case ast.Name(), _:
-            return source
-        case ast.Tuple(targets), ast.Call(ast.Name("zip"), parts):
-            pairs = list(zip(targets, parts, strict=False))
-        case ast.Tuple([_, each]), ast.Call(ast.Name("enumerate"), [part, *_]):
-            pairs = [(each, part)]
-        case _:
-            return None
-    return next((part for each, part in pairs if isinstance(each, ast.Name) and each.id == name), None)
 
 
 def _new_list(*parts: Kind) -> Kind:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from functools import partial
 
 from trainshift.derivatives.reading.function import CHANGING_METHODS, Function, bound, root_of
 from trainshift.derivatives.reading.reader import READING, Reader
@@ -18,6 +17,7 @@ from trainshift.derivatives.tables.table_numpy import CONSTANTS
 from trainshift.python.flow.traversal import reachable
 from trainshift.python.rewrite import terms
 from trainshift.python.syntax.chunk_syntax import COMPREHENSIONS
+from trainshift.python.syntax.iteration import Gets, Part, Step, parts_given, step
 
 _NOT_TWICE = frozenset(f"builtins.{each}" for each in ("next", "iter", "print", "input", "open"))
 _LIBRARIES = ("builtins.", "math.", "numpy.", "tensorflow.", "operator.")
@@ -148,7 +148,9 @@ def asks_length(reader: Reader, source: ast.expr, names: set[str]) -> bool:
     match source:
         case ast.Name() | ast.Subscript() | ast.Attribute():
             return False
-        case ast.Call(ast.Name("zip" | "enumerate" | "reversed")) | ast.Call(ast.Attribute()):
+        case ast.Call(ast.Name()) if step(source)[0] in (Step.BESIDE, Step.NUMBERED, Step.BACKWARDS):
+            return False
+        case ast.Call(ast.Attribute()):
             return False
     return bool(names & terms.names_read(source)) and not reader.value(source)
 
@@ -159,18 +161,6 @@ def _copied(node: ast.AST) -> str | None:
         case ast.Call(ast.Name("list" | "tuple"), [value]) | ast.Subscript(value, ast.Slice()):
             return root_of(value)
     return None
-
-
-def gone_through(source: ast.expr) -> list[ast.expr]:
-    """The variables and elements over which a loop iterates directly, without a copy."""
-    match source:
-        case ast.Name() | ast.Subscript():
-            return [] if isinstance(getattr(source, "slice", None), ast.Slice) else [source]
-        case ast.Call(ast.Name("enumerate" | "zip" | "reversed"), args):
-            return [one for each in args for one in gone_through(each)]
-        case ast.Call(ast.Attribute(base, "items" | "values" | "keys"), []):
-            return gone_through(base)
-    return []
 
 
 def resized_by_call(reader: Reader, call: ast.Call, source: ast.expr) -> bool:
@@ -289,20 +279,23 @@ def keys_named(reader: Reader, node: ast.For) -> ast.expr:
 
 def unvaried(reader: Reader, target: ast.expr, source: ast.expr) -> set[str]:
     """The loop variables that get counts, keys or other values that do not vary."""
-    match target, source:
-        case ast.Tuple([first, second]), ast.Call(ast.Name("enumerate"), [inner, *_]):
-            return terms.names_bound([first]) | unvaried(reader, second, inner)
-        case ast.Tuple(targets), ast.Call(ast.Name("zip"), parts) if len(targets) == len(parts):
-            return set[str]().union(*map(partial(unvaried, reader), targets, parts))
-        case _, ast.Call(ast.Name("reversed" | "list" | "tuple" | "sorted"), [inner]):
-            return unvaried(reader, target, inner)
-        case ast.Tuple([key, _]), ast.Call(ast.Attribute(base, "items"), []) if reader.value(base):
-            return terms.names_bound([key])
-        case _, ast.Call(ast.Attribute(attr="keys"), []):
-            return terms.names_bound([target])
-    keys = reader.goes_through_keys(target, source)
-    known = keys or not (reader.value(source) or isinstance(source, ast.Name | ast.Subscript))
-    return terms.names_bound([target]) if known else set()
+    return set[str]().union(
+        *(terms.names_bound([each.target]) for each in parts_given(target, source) if _is_still(reader, each))
+    )
+
+
+def _is_still(reader: Reader, part: Part) -> bool:
+    """Return whether a part of a loop's target gets values that do not vary."""
+    match part.gets, part.source:
+        case Gets.COUNT | Gets.KEY, _:
+            return True
+        case Gets.ELEMENT, ast.Call(ast.Name("sorted"), [inner]):
+            return all(_is_still(reader, each) for each in parts_given(part.target, inner))
+        case Gets.ELEMENT, source if reader.goes_through_keys(part.target, source):
+            return True
+        case Gets.ELEMENT, ast.Name() | ast.Subscript():
+            return False
+    return not reader.value(part.source)
 
 
 def asked_by(index: ast.expr) -> set[str]:

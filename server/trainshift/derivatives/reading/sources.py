@@ -10,6 +10,7 @@ from trainshift.derivatives.reading.kinds import Kind
 from trainshift.derivatives.reading.reader import FACTS, Reader
 from trainshift.python.rewrite import terms
 from trainshift.python.syntax.chunk_syntax import arguments
+from trainshift.python.syntax.iteration import parts_given
 
 # Functions that return a view of their first argument.
 VIEWS = frozenset(
@@ -191,21 +192,27 @@ def name_of(function: Function, owner: Function, name: str) -> str:
 
 
 def parts_of(target: ast.expr, value: ast.expr, each: bool) -> Iterator[tuple[ast.expr, ast.expr, bool]]:
-    """Yield the names and places in a target with their values, and whether a value may be a mere number."""
-    if not isinstance(target, ast.Tuple | ast.List):
-        yield target, value, each or isinstance(value, ast.Subscript | ast.Name)
+    """Yield the names and places in a target with their values, and whether a value may be a mere number.
+
+    With `each`, the values are elements of the value.
+    """
+    if each:
+        for part in parts_given(target, value):
+            for leaf in terms.leaves(part.target):
+                if not isinstance(leaf, ast.Tuple | ast.List):
+                    yield leaf, part.source, True
         return
-    inner: list[ast.expr] = [value] * len(target.elts)
-    part = True
-    match value:
-        case ast.Tuple(elts) | ast.List(elts) if not each and len(elts) == len(target.elts):
-            inner, part = elts, False
-        case ast.Call(func=ast.Name("zip"), args=args) if each and len(args) == len(target.elts):
-            inner = args
-        case ast.Call(func=ast.Name("enumerate"), args=[first, *_]) if each:
-            inner = [ast.Constant(0), first]
-    for one, other in zip(target.elts, inner, strict=False):
-        yield from parts_of(one, other, part or each)
+    match target, value:
+        case ast.Tuple(targets) | ast.List(targets), ast.Tuple(elts) | ast.List(elts) if len(targets) == len(
+            elts
+        ):
+            for one, other in zip(targets, elts, strict=True):
+                yield from parts_of(one, other, False)
+        case ast.Tuple(targets) | ast.List(targets), _:
+            for one in targets:
+                yield from parts_of(one, value, True)
+        case _:
+            yield target, value, isinstance(value, ast.Subscript | ast.Name)
 
 
 def may_follow(reader: Reader, value: ast.expr, targets: ast.expr) -> bool:

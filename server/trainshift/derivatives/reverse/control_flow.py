@@ -14,6 +14,7 @@ from trainshift.derivatives.reverse.passes import Back, Block, Passes, line_of, 
 from trainshift.python.flow.exits import BREAK, completions
 from trainshift.python.rewrite import terms
 from trainshift.python.rewrite.origins import comes_from
+from trainshift.python.syntax.iteration import Step, step
 
 AGAIN = frozenset(("len", "isinstance"))
 
@@ -442,28 +443,24 @@ class Ways:
         names = [each.id for each in terms.leaves(target) if isinstance(each, ast.Name)]
         if not any(self.function.active(each) and self.pull.is_present(each) for each in names):
             return
-        match source:
-            case ast.Call(func=ast.Name("enumerate"), args=[inner, *_]) if isinstance(target, ast.Tuple):
+        match step(source):
+            case Step.NUMBERED, [inner] if isinstance(target, ast.Tuple):
                 self._element(target.elts[1], inner, at)
-            case ast.Call(func=ast.Name("zip"), args=args) if isinstance(target, ast.Tuple):
-                for each, inner in zip(target.elts, args, strict=False):
+            case Step.BESIDE, parts if isinstance(target, ast.Tuple):
+                for each, inner in zip(target.elts, parts, strict=False):
                     self._element(each, inner, at)
-            case ast.Call(func=ast.Name("reversed"), args=[inner]):
+            case Step.BACKWARDS, [inner]:
                 self._element_at(target, inner, ast.UnaryOp(ast.Invert(), terms.name(at())))
-            case ast.Call(func=ast.Name("list" | "tuple"), args=[inner]):
+            case Step.COPY, [inner]:
                 self._element(target, inner, at)
-            case ast.Call(func=ast.Attribute(value=inner, attr="items")) if isinstance(target, ast.Tuple):
+            case Step.ITEMS, [inner] if isinstance(target, ast.Tuple):
                 self._element_at(target.elts[1], inner, terms.copied(target.elts[0]))
-                self._places_needed(at)
-            case ast.Call(func=ast.Attribute(value=inner, attr="values")):
+                at()
+            case Step.VALUES, [inner]:
                 keys = ast.Subscript(terms.call("list", inner), terms.name(at()), ast.Load())
                 self._element_at(target, inner, keys)
             case _:
                 self._element_at(target, source, terms.name(at()))
-
-    def _places_needed(self, at: object) -> None:
-        assert callable(at)
-        at()
 
     def _element_at(self, target: ast.expr, source: ast.expr, index: ast.expr) -> None:
         part = source.slice if isinstance(source, ast.Subscript) else None

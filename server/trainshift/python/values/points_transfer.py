@@ -13,6 +13,7 @@ from trainshift.python.flow.names import uses
 from trainshift.python.syntax.call_binding import bind_call, parameter_names
 from trainshift.python.syntax.chunk_syntax import arguments
 from trainshift.python.syntax.collect import as_load
+from trainshift.python.syntax.iteration import beside
 from trainshift.python.values.heap import (
     ANY,
     DEEPEST,
@@ -406,7 +407,7 @@ class Transfer:
 
     def _iterate(self, source: ast.expr, loop: ast.AST, path: str) -> None:
         """Evaluate a loop's iterable; its elements are taken later."""
-        if parts := _paired(source):
+        if parts := beside(source):
             for place, each in enumerate(parts):
                 self._iterate(each, loop, f"{path}.{place}")
         else:
@@ -414,7 +415,7 @@ class Transfer:
 
     def _picked(self, source: ast.expr, loop: ast.AST, path: str) -> Bits:
         """The next element of a loop's iterable."""
-        if not (parts := _paired(source)):
+        if not (parts := beside(source)):
             whole = self.heap.variables.get((loop, f" iterated{path}"), 0)
             return self.heap.held(whole) | self._views(whole, source)
         self.heap.age(source)
@@ -666,8 +667,8 @@ class Transfer:
             pair, fresh = self._mapped(node, args)
             args, words = [0], {"": pair, "again": pair & ~fresh}
         elif name == "dict" and node.args and isinstance(node.args[0], ast.Call):
-            words |= {"": self.heap.held(self.heap.held(args[0]))} if _paired(node.args[0]) else {}
-            args = [0] if _paired(node.args[0]) else args
+            words |= {"": self.heap.held(self.heap.held(args[0]))} if beside(node.args[0]) else {}
+            args = [0] if beside(node.args[0]) else args
         made = self.heap.make(node)
         views = union(map(self._views, args, node.args)) if name in _COPIES else 0
         if name in ("list", "tuple"):
@@ -1072,16 +1073,6 @@ def is_single(node: ast.expr) -> bool:
 
 def _has_parts(target: ast.expr) -> bool:
     return isinstance(target, ast.Tuple | ast.List)
-
-
-def _paired(source: ast.expr) -> list[ast.expr]:
-    """The iterables that a loop traverses side by side, by place in the tuple (`zip`)."""
-    match source:
-        case ast.Call(ast.Name("enumerate"), [inner, *_]) if not isinstance(inner, ast.Starred):
-            return [ast.Constant(0), inner]
-        case ast.Call(ast.Name("zip"), args) if not any(isinstance(each, ast.Starred) for each in args):
-            return args
-    return []
 
 
 def default_values(function: FunctionNode) -> list[ast.expr]:

@@ -636,6 +636,7 @@ class Builder:
                 loop.test = self.write.condition(node.test, truth)
             self.write.applied("PS02", node)
         else:
+            self.write.pin(frozenset(names_bound(node.target)) & _counts_beside_tensors(body))
             self._for(loop, statement, node, is_left=is_left)
         if is_left and any(map(self._goes_too_far, head)):
             if isinstance(node, ast.While):
@@ -776,7 +777,9 @@ class Builder:
             if not self.know.has_known_length(given):
                 raise CannotExpand(node, "nested loops over tensors of unknown size fail in Paddle")
         counter = self.fresh("index")
-        loop.before.append(_binding(counter, "0", frozenset(), _NUMBER))
+        is_pinned = not self.write.pinned.isdisjoint(names_bound(node.target))
+        begin, known = (self.write.number("0", "int64"), _COUNTER) if is_pinned else ("0", _NUMBER)
+        loop.before.append(_binding(counter, begin, frozenset(), known))
         length = self.write.length(rows, is_sure=self.know.kind(given).is_tensor)
         loop.test = Code(f"{counter} < {length}", reads | {counter})
         loop.steps[counter] = f"{counter} + 1"
@@ -869,6 +872,17 @@ def _goes_through_rows(form: Form) -> bool:
     """Return whether it is a loop over the rows of a tensor."""
     node = form.node if isinstance(form, Loop) else None
     return isinstance(node, ast.For) and getattr(getattr(node.iter, "func", None), "id", "") != "range"
+
+
+def _counts_beside_tensors(body: list[Form]) -> Names:
+    """The names that decide a branch that may be Python's, in a body that has a branch on a tensor too.
+
+    SOT loses what such a branch binds if the test is a number (seen on Paddle 3.3.1).
+    """
+    branches = [each for each in walk(body) if isinstance(each, Branch)]
+    if not any(each.is_sure for each in branches):
+        return frozenset()
+    return frozenset[str]().union(*(each.test.reads for each in branches if not each.is_sure))
 
 
 def _walk_exits(forms: list[Form]) -> list[Exit]:
