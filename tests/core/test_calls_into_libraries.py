@@ -162,11 +162,23 @@ def test_a_model_that_extends_one_of_an_unknown_library_is_a_doubt() -> None:
     assert "net is assumed to be a Keras model; a train_step of its own may average nothing" in said(found)
 
 
-def test_what_acts_is_told_of_where_its_result_has_a_name() -> None:
-    calls = "path = acme.save_model(model)\nsaved = acme.find(path)\n"
-    body = f"import acme\n{DATA}{MODEL}{FIT.format(more='')}{calls}"
-    assert "acme.save_model of acme: runs on every rank" in said(converted(body))
-    assert "acme.find" not in said(converted(body))
+@pytest.mark.parametrize(
+    ("calls", "told"),
+    [
+        ("path = acme.save_model(model)\nsaved = acme.find(path)\n", "acme.save_model of acme:"),
+        ("def done():\n    return acme.upload('m.h5')\n\n\ndone()\n", "acme.upload of acme:"),
+        ("end = lambda logs: acme.log_metrics(logs)\nend({})\n", "acme.log_metrics of acme:"),
+        (
+            "class Log:\n    def __init__(self):\n        self.run = acme.Run()\n\n"
+            "    def end(self):\n        self.run.scalar('loss', 1)\n\n\nLog().end()\n",
+            "self.run.scalar of acme:",
+        ),
+    ],
+)
+def test_what_acts_in_an_unknown_library_is_told_of(calls: str, told: str) -> None:
+    found = said(converted(f"import acme\n{DATA}{MODEL}{FIT.format(more='')}{calls}"))
+    assert f"{told} runs on every rank" in found
+    assert "acme.find" not in found
 
 
 def test_the_path_of_an_own_writer_may_be_a_position() -> None:

@@ -230,10 +230,9 @@ class LibraryCalls:
         node = at.node
         if isinstance(node, ast.Call):
             return (at.part(node.func),)
-        if isinstance(node, ast.Attribute | ast.Subscript):
-            return (at.part(node.value),)
-        step = self._names.steps_back(at) if isinstance(node, ast.Name) else None
-        return (*step.sources, *step.within) if step is not None else ()
+        owner = (at.part(node.value),) if isinstance(node, ast.Attribute | ast.Subscript) else ()
+        step = self._names.steps_back(at) if isinstance(node, ast.Name | ast.Attribute) else None
+        return (*owner, *step.sources, *step.within) if step is not None else owner
 
 
 # The methods of paths that move files, with their number of arguments.
@@ -254,15 +253,17 @@ _SETTING_UP = (
     "set_", "setup", "step", "train", "update", "use",
 )  # fmt: skip
 # Prefixes of calls that act, whatever becomes of their results.
-_ACTING = ("dump", "export", "publish", "push", "save", "send", "upload", "write")
+_ACTING = ("dump", "export", "log_", "publish", "push", "report", "save", "send", "track", "upload", "write")
 # Libraries whose members with such names are handled elsewhere.
 _KNOWN = frozenset({"horovod", "tensorflow_datasets", "rich", "click", "joblib"})
 
 
 def _is_kept(site: Site) -> bool:
-    """Return whether a statement only gives a call's result a name."""
+    """Return whether a statement or a lambda only names or returns a call's result."""
     node = site.statement.node
-    return isinstance(node, ast.Assign | ast.AnnAssign) and node.value is site.node
+    if isinstance(site.parent, ast.Lambda):
+        return site.parent.body is site.node
+    return isinstance(node, ast.Assign | ast.AnnAssign | ast.Return) and node.value is site.node
 
 
 def _bound_by(statement: Statement) -> set[str]:
