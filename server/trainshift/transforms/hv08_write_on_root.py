@@ -17,6 +17,8 @@ On two GPUs both processes would write the same files at the same time, and may 
 
 ## How it is done
 
+A loop or a `with` block in which each statement is for rank 0 goes under the test of the rank as a whole.
+
 Weights are loaded on rank 0 only, too: the broadcast after the first step sends them to the others. If
 training may have begun before, there is a new broadcast. The same holds for a checkpoint that contains only
 trained objects. Any other checkpoint is restored on every rank, after rank 0 has saved it:
@@ -134,7 +136,7 @@ def propose(program: Program, report: Report) -> Proposals:
             yield report.remark(program.script.statement_span(site.statement), known.text("says"))
     calls = program.fact(RootOnly).calls
     kept = {call.site for call in calls}
-    guarded = {call.site.statement for call in calls if call.form is Form.GUARD and not call.reason}
+    guarded = {call.statement for call in calls if call.form is Form.GUARD and not call.reason}
     for package, found in program.fact(LibraryCalls).left.items():
         sites = [site for site in found if site not in kept and guarded.isdisjoint(site.statement.path())]
         if not sites:

@@ -48,10 +48,16 @@ def guard_changes(
 ) -> Iterator[Change | Withheld]:
     """The changes for the root calls of some kinds that have one of `forms`."""
     program = report.program
-    for call in program.fact(RootOnly).calls:
-        if call.kind not in kinds or call.form not in forms:
+    calls = program.fact(RootOnly).calls
+    writing = {call.block for call in calls if call.kind is RootKind.WRITE}
+    blocks: set[Statement] = set()
+    for call in calls:
+        kind = RootKind.WRITE if call.block is not None and call.block in writing else call.kind
+        if kind not in kinds or call.form not in forms or call.statement in blocks:
             continue
-        target = program.script.statement_span(call.site.statement)
+        if call.block is not None:
+            blocks.add(call.block)
+        target = program.script.statement_span(call.statement)
         if call.reason:
             yield report.withheld(call.site, call.reason)
             continue
@@ -62,7 +68,7 @@ def guard_changes(
             yield report.withheld(call.site, reason)
             continue
         alone = call.form in (Form.GUARD, Form.BIND, Form.RELOAD, Form.PATH_APART)
-        requires = program.fact(Layout).isolate(call.site.statement) if alone else ()
+        requires = program.fact(Layout).isolate(call.statement) if alone else ()
         doubts = tuple(filter(None, (call.doubt, missed(program, call))))
         edits = forms[call.form](program, call)
         yield report.change(title, target, edits, requires, doubts, optional=is_optional(call))
@@ -91,7 +97,7 @@ def missed(program: Program, call: RootCall) -> str:
         return ""
     bound = {target.id for target in node.targets if isinstance(target, ast.Name)}
     kept = [each for each in program.fact(RootOnly).calls if not each.reason]
-    guarded = {each.site.statement for each in kept if each.form in (Form.GUARD, Form.BIND, Form.RELOAD)}
+    guarded = {each.statement for each in kept if each.form in (Form.GUARD, Form.BIND, Form.RELOAD)}
     alone = {each.site for each in kept}
     for use in program.script.sites:
         given = {part.id for part in arguments(use.node) if isinstance(part, ast.Name)}
@@ -118,7 +124,7 @@ def or_none(program: Program, call: RootCall) -> tuple[Edit, ...]:
 
 def guard(program: Program, call: RootCall) -> tuple[Edit, ...]:
     """Put the statement under ``if hvd.rank() == 0:``."""
-    return only_statement(program, call.site.statement)
+    return only_statement(program, call.statement)
 
 
 def only_statement(program: Program, statement: Statement) -> tuple[Edit, ...]:

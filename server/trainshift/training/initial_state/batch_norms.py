@@ -108,7 +108,8 @@ class BatchNorms:
     @cached_property
     def _trains_on_root(self) -> bool:
         """Return whether a call that only rank 0 makes runs layers as in training."""
-        kept = {call.site.statement for call in self._program.fact(RootOnly).calls}
+        calls = self._program.fact(RootOnly).calls
+        kept = {each for call in calls for each in (call.site.statement, call.statement)}
         return any(
             site.statement in kept or self._program.fact(Horovod).site_on_root(site)
             for site in self._script.sites

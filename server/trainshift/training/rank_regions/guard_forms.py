@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Container, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 
@@ -62,7 +62,8 @@ class RootCall:
     """A call for rank 0 only.
 
     `outer` is the expression to make conditional, if that is the form: the call or the chain of calls that
-    starts with it.  `reason` is the reason why it cannot be guarded; empty if it can.
+    starts with it.  `reason` is the reason why it cannot be guarded; empty if it can.  `block` is the loop or
+    `with` around the call that is for rank 0 as a whole.
     """
 
     site: Site
@@ -71,6 +72,12 @@ class RootCall:
     outer: ast.expr
     doubt: str = ""
     reason: str = ""
+    block: Statement | None = None
+
+    @property
+    def statement(self) -> Statement:
+        """The statement that only rank 0 runs, if that is the form."""
+        return self.block or self.site.statement
 
 
 class GuardForms:
@@ -248,25 +255,25 @@ class GuardForms:
         body = [part for each in statement.branches["body"] for part in ast.walk(each.node)]
         bound = {part.id for part in body if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)}
         for name in sorted(bound):
-            if self._is_read_after(name, statement):
+            if self.is_read_after(name, statement):
                 return f"the block under it sets {name}, which is read later"
         return ""
 
-    def holds(self, call: RootCall, guarded: Container[Statement]) -> bool:
-        """Return whether a file is opened for a block that holds nothing but `guarded` statements."""
+    def holds(self, call: RootCall, is_for_root: Callable[[Statement], bool]) -> bool:
+        """Return whether a file is opened for a block in which each statement is for rank 0."""
         statement = call.site.statement
         node = statement.node
         if not is_context_manager(call.site) or not isinstance(node, ast.With) or len(node.items) > 1:
             return False
         bound = node.items[0].optional_vars
         return (
-            all(each in guarded for each in statement.branches["body"])
+            all(map(is_for_root, statement.branches["body"]))
             and not self._acting(call.outer, call.site)
             and (bound is None or isinstance(bound, ast.Name))
-            and (bound is None or not self._is_read_after(bound.id, statement))
+            and (bound is None or not self.is_read_after(bound.id, statement))
         )
 
-    def _is_read_after(self, name: str, statement: Statement) -> bool:
+    def is_read_after(self, name: str, statement: Statement) -> bool:
         """Return whether the name is read after the statement, in its function, before it is bound again."""
         for current in statement.path():
             block, index = self._script.siblings(current)

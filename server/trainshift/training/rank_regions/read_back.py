@@ -122,7 +122,7 @@ class ReadBack:
         reads = list(self._reads())
         calls = self._program.fact(RootOnly).calls if reads else ()
         # Calls of rank 0 alone come after its own writes.
-        guarded = {call.site.statement for call in calls if call.form in _GUARDED and not call.reason}
+        guarded = {call.statement for call in calls if call.form in _GUARDED and not call.reason}
         # Nor does a call that writes a file read it.
         others = {call.site for call in calls if call.form is Form.SHARE}
         others.update(self._program.fact(RootOnly).written if reads else ())
@@ -285,6 +285,11 @@ class ReadBack:
     def _outwards(self, call: Site) -> list[Site]:
         return self._loaders.outside(call) or callers_around(self._program.names, call)
 
+    @cached_property
+    def _blocks(self) -> dict[Statement, Statement]:
+        """The blocks around statements of rank 0 that are for rank 0 as a whole."""
+        return {call.site.statement: call.block for call in self._program.fact(RootOnly).calls if call.block}
+
     def _anchor(self, statement: Statement) -> Statement:
         """Return the first statement of a function after which ranks may take different paths."""
         around = [each for each in statement.path() if each.scope is statement.scope]
@@ -292,7 +297,7 @@ class ReadBack:
         apart = [each for each in around[1:] if may_differ(self._program, each)]
         for outer in self._deciding(statement):
             apart += [each for each in outer.path() if each.parent in blocks][:1]
-        found = min([statement, *apart], key=self._start)
+        found = min([self._blocks.get(statement, statement), *apart], key=self._start)
         while _is_elif(found) and found.parent is not None:
             found = found.parent
         return found

@@ -47,6 +47,7 @@ from trainshift.training.rank_regions.library_calls import LibraryCalls
 from trainshift.training.rank_regions.library_effects import Acting
 from trainshift.training.rank_regions.loaders import Loaders
 from trainshift.training.rank_regions.own_paths import OwnPaths
+from trainshift.training.rank_regions.root_blocks import RootBlocks
 from trainshift.training.uniformity.uniformity import Uniformity
 
 # The log levels at which every rank would report its progress.
@@ -90,14 +91,29 @@ class RootOnly:
                     continue
                 seen.add(statement)
             kept.append(call)
-        return kept
+        return self._with_blocks(kept)
+
+    def _with_blocks(self, kept: list[RootCall]) -> list[RootCall]:
+        """The calls, each with the block around it that is for rank 0 as a whole."""
+        certain = {
+            call.site.statement
+            for call in kept
+            if call.form is Form.GUARD
+            and not call.reason
+            and not call.doubt
+            and call.site.name not in (*named("restoring"), "load_weights")
+        }
+        others = {call.site.statement for call in kept}.difference(certain)
+        around = self._program.fact(RootBlocks).around(certain, others)
+        return [replace(call, block=around.get(call.site.statement)) for call in kept] if around else kept
 
     def _with_block(self, call: RootCall, guarded: set[Statement]) -> RootCall:
         """The call; one that opens a file for a block which is all for rank 0 is for rank 0 itself."""
+        blocks = self._program.fact(RootBlocks)
         if (
             call.form is not Form.PATH
             or call.reason
-            or not self._program.fact(GuardForms).holds(call, guarded)
+            or not self._program.fact(GuardForms).holds(call, lambda each: blocks.is_whole(each, guarded))
         ):
             return call
         return replace(call, form=Form.GUARD)

@@ -1,0 +1,118 @@
+"""Find the loops and ``with`` blocks that are for rank 0 as a whole, because each of their statements is.
+
+Only rank 0 runs their headers, too: these have no effect, iterate nothing that is used up by it, and bind
+nothing that is read later.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Set
+
+from trainshift.core.libraries import Libraries
+from trainshift.core.program import Program
+from trainshift.python.names.occurrence import Occurrence
+from trainshift.python.names.values import Library
+from trainshift.python.syntax.chunk_syntax import Statement
+from trainshift.python.values.effects import Effect
+from trainshift.training.loops.effects import Effects
+from trainshift.training.rank_regions.guard_forms import GuardForms
+
+# Attributes and functions whose results can be iterated any number of times.
+_LASTING = frozenset(
+    {"layers", "metrics_names", "non_trainable_variables", "trainable_variables", "trainable_weights"}
+    | {"variables", "weights"}
+)
+_VIEWS = frozenset({"items", "keys", "values"})
+_PASSING = frozenset({"enumerate", "list", "reversed", "sorted", "zip"})
+
+
+class RootBlocks:
+    """The blocks of one script that are for rank 0 alone."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._script = program.script
+
+    def around(self, guarded: Set[Statement], others: Set[Statement]) -> dict[Statement, Statement]:
+        """The outermost block that is for rank 0 alone around each guarded statement that has one.
+
+        `others` are the statements with calls that are kept to rank 0 in another way.
+        """
+        found: dict[Statement, Statement] = {}
+        for statement in guarded:
+            block = statement
+            for above in statement.ancestors():
+                if above.scope is not statement.scope or not self.is_whole(above, guarded, others):
+                    break
+                block = above if isinstance(above.node, ast.For | ast.With) else block
+            if block is not statement:
+                found[statement] = block
+        return found
+
+    def is_whole(
+        self, statement: Statement, guarded: Set[Statement], others: Set[Statement] = frozenset()
+    ) -> bool:
+        """Return whether a statement is guarded, or can be with all that it holds."""
+        if statement in guarded or statement in others:
+            return statement in guarded
+        node, effects = statement.node, self._program.fact(Effects)
+        if isinstance(node, ast.If):
+            is_still = effects.of_expression(node.test) is None
+        elif isinstance(node, ast.For):
+            is_still = self._is_lasting(node.iter, statement) and self._is_unread(node.target, statement)
+        elif isinstance(node, ast.With) and len(node.items) == 1:
+            is_still = self._is_opened(node.items[0], statement)
+        else:
+            return False
+        inside = (each for block in statement.branches.values() for each in block)
+        return is_still and all(self.is_whole(each, guarded, others) for each in inside)
+
+    def _is_unread(self, target: ast.expr | None, statement: Statement) -> bool:
+        """Return whether a header binds only names, which are not read later."""
+        if target is None:
+            return True
+        parts = [each for each in ast.walk(target) if isinstance(each, ast.expr)]
+        names = [each.id for each in parts if isinstance(each, ast.Name)]
+        plain = all(isinstance(each, ast.Name | ast.Tuple | ast.List) for each in parts)
+        forms = self._program.fact(GuardForms)
+        return plain and not any(forms.is_read_after(name, statement) for name in names)
+
+    def _is_opened(self, item: ast.withitem, statement: Statement) -> bool:
+        """Return whether a file is opened that only the block reads."""
+        given, effects = item.context_expr, self._program.fact(Effects)
+        if not isinstance(given, ast.Call):
+            return False
+        deed = effects.of_call(self._script.site_of(given))
+        inside = [*given.args, *(word.value for word in given.keywords)]
+        is_still = all(effects.of_expression(each) is None for each in inside)
+        opens = deed is not None and deed.effect is Effect.FILES
+        return opens and is_still and self._is_unread(item.optional_vars, statement)
+
+    def _is_lasting(self, node: ast.expr, statement: Statement) -> bool:
+        """Return whether an expression gives the same elements however often it is iterated."""
+        if isinstance(node, ast.Attribute):
+            return node.attr in _LASTING
+        if isinstance(node, ast.Name):
+            return self._is_literal(Occurrence(node, statement.scope, statement), frozenset())
+        if isinstance(node, ast.List | ast.Tuple | ast.Dict | ast.Set | ast.Constant):
+            return self._program.fact(Effects).of_expression(node) is None
+        if not isinstance(node, ast.Call) or self._program.fact(Effects).of_expression(node) is not None:
+            return False
+        site = self._script.site_of(node)
+        names = {each.name for each in self._script.names.callee(site) if isinstance(each, Library)}
+        if isinstance(node.func, ast.Attribute) and node.func.attr in _VIEWS and not node.args:
+            return True
+        if names and names <= {f"builtins.{each}" for each in _PASSING}:
+            return all(self._is_lasting(each, statement) for each in node.args)
+        lists = self._program.fact(Libraries).names_stating("lists")
+        return names == {"builtins.range"} or (bool(names) and site.name in lists)
+
+    def _is_literal(self, at: Occurrence, seen: frozenset[ast.AST]) -> bool:
+        """Return whether a name, or what a function of the script returns, is certainly a literal."""
+        if isinstance(at.node, ast.List | ast.Tuple | ast.Dict | ast.Set | ast.Constant):
+            return True
+        step = self._script.names.steps_back(at) if at.node not in seen else None
+        if step is None or step.unseen or not step.sources:
+            return False
+        return all(self._is_literal(each, seen | {at.node}) for each in step.sources)
