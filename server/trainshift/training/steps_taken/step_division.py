@@ -16,6 +16,7 @@ from trainshift.training.data.loop_data import How
 from trainshift.training.data.loop_iterables import Iterated, Iteration
 from trainshift.training.data.same_data import same_data
 from trainshift.training.data.step_counts import StepCount, StepCounts
+from trainshift.training.execution.executions import Executions
 from trainshift.training.execution.graph_slice import is_reached
 from trainshift.training.horovod.existing_use import Horovod
 from trainshift.training.loops.loop_kinds import Pattern
@@ -210,11 +211,23 @@ class Pace:
         told = {*self.undivided, *(each for each, _ in self.repeated)}
         return [(each, drawn_in(self._program, each)) for each in self._whole if each not in told]
 
+    def _is_of_one_batch(self, loop: Statement) -> bool:
+        """Return whether a loop is in a `train_step`, which Keras runs for each batch, or goes through
+        texts.
+        """
+        node = loop.node
+        over = node.iter if isinstance(node, ast.For | ast.AsyncFor) else None
+        parts = over.elts if isinstance(over, ast.Tuple | ast.List) else ()
+        names_only = bool(parts) and all(
+            isinstance(each, ast.Constant) and isinstance(each.value, str) for each in parts
+        )
+        return names_only or self._program.fact(Executions).custom_model(loop.scope) is not None
+
     @cached_property
     def _whole(self) -> list[Statement]:
         """The innermost loops that each rank runs in full, and whose data are unknown."""
         iterated = self._program.fact(Iterated)
-        loops = [each for each in self.loops if each not in iterated.idle]
+        loops = [each for each in self.loops if each not in iterated.idle and not self._is_of_one_batch(each)]
         outer = {above for each in loops for above in iterated.above(each)}
         found = [each for each in loops if isinstance(each.node, LOOPS) and each not in outer]
         return [each for each in found if not self.is_shared(each) and self._data.of(each) is None]
