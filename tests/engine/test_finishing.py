@@ -7,6 +7,7 @@ import io
 import subprocess
 import sysconfig
 import tokenize
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 
@@ -99,7 +100,18 @@ def _shows_its_quotes(text: str) -> bool:
     return any(token.type == tokenize.STRING and not token.string.startswith('"""') for token in tokens)
 
 
-def test_what_was_formatted_stays_so() -> None:
+def _is_formatted_by_black(text: str) -> bool:
+    """Return whether black has nothing to format."""
+    black = pytest.importorskip("black")
+    text = text.removeprefix("\ufeff")
+    try:
+        return bool(black.format_str(text, mode=black.Mode()) == text)
+    except ValueError:  # It is no Python that black can parse.
+        return False
+
+
+@pytest.mark.parametrize("is_formatted", [_is_formatted, _is_formatted_by_black], ids=["ruff", "black"])
+def test_what_was_formatted_stays_so(is_formatted: Callable[[str], bool]) -> None:
     """The pinning has the quotes of the specification if the file has no string of its own.
 
     The remaining code of a strategy (HV17) is the user's own, with its parentheses.
@@ -107,7 +119,7 @@ def test_what_was_formatted_stays_so() -> None:
     said = [
         each for each in RESULTS if "\r" not in each[1] and _shows_its_quotes(each[1].removeprefix("\ufeff"))
     ]
-    lost = [name for name, before, after in said if _is_formatted(before) and not _is_formatted(after)]
+    lost = [name for name, before, after in said if is_formatted(before) and not is_formatted(after)]
     assert [name for name in lost if not name.startswith("hv17")] == []
 
 
