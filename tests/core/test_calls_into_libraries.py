@@ -66,6 +66,13 @@ def test_a_seed_settles_what_an_unknown_library_draws() -> None:
     assert "at random" not in said(converted(body))
 
 
+def test_a_split_that_is_only_read_is_no_draw() -> None:
+    head = (
+        f"import graphs\n{DATA}parts = graphs.Dataset('a').get_idx_split()\ntr, te = parts['a'], parts['b']\n"
+    )
+    assert "at random" not in said(converted(f"{head}{MODEL}{SPLIT}"))
+
+
 def test_a_generator_settles_what_torch_draws() -> None:
     drawn = "a, b = random_split(range(9), [6, 3], generator=torch.Generator().manual_seed(1))\n"
     head = f"import torch\nfrom torch.utils.data import random_split\n{DATA}{drawn}"

@@ -76,6 +76,8 @@ CUTTING = named("cutting")
 
 
 _SPLITS = re.compile(r"(^|_)(split|k_?fold|train_test|train_val)|split(s|_data|_dataset)?$|(Split|Fold)$")
+# Prefixes of functions that return a split which somebody else has made.
+_READING = ("get_", "load_", "read_")
 _ASKS = re.compile(r"(ask|suggest|sample|draw)(_|$)")
 
 
@@ -83,7 +85,8 @@ def may_draw(name: str) -> bool:
     """Return whether the name of an unknown library's function says that it splits rows, or that it chooses
     parameters.
     """
-    return bool(_SPLITS.search(name) or _ASKS.match(name))
+    splits = _SPLITS.search(name) and not name.startswith(_READING)
+    return bool(splits or _ASKS.match(name))
 
 
 def cause_of(full_name: str) -> CauseKind | None:

@@ -54,7 +54,7 @@ every rank reads all data. The report says what is not divided.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from trainshift.core.layout import Layout
@@ -63,7 +63,7 @@ from trainshift.core.report import Report
 from trainshift.python.names.occurrence import Occurrence, of_call
 from trainshift.python.source.edit import Edit, Remark
 from trainshift.python.source.source import one_line
-from trainshift.python.syntax.chunk_syntax import Site, Statement, argument, dotted
+from trainshift.python.syntax.chunk_syntax import Site, Statement, argument, dotted, last_name
 from trainshift.python.syntax.precedence import (
     ARGUMENT,
     ITERATED,
@@ -73,6 +73,7 @@ from trainshift.python.syntax.precedence import (
     product,
     total,
 )
+from trainshift.python.values.backward_slice import sliced, sources
 from trainshift.rewriting.edits.draw_edits import made_alike, said_of
 from trainshift.rewriting.prerequisites import Prerequisites
 from trainshift.rewriting.style import Style
@@ -93,6 +94,7 @@ _ADAPTED = (
     "each rank adapts `{}` to its own draw of `{}`, so one number may stand for different "
     "words; give `{}` a seed"
 )
+_LISTING = ("list", "tuple")
 _OTHER_NUMBERS = (
     "a `set` has a different order on each rank, so ranks may number the elements of `{}` differently; "
     "sort it"
@@ -164,12 +166,23 @@ def _numbered(program: Program, report: Report) -> Iterator[Remark]:
             counted: list[ast.expr] = [function.value]
         else:
             counted = site.node.args[:1] if program.names.calls(site, "builtins.enumerate") else []
-        draws = (draw for each in counted for draw in program.fact(Remedies).behind(of_call(site).part(each)))
-        if any(draw.site.name == "set" for draw in draws):
+        if any(_lists_set(program, of_call(site).part(each)) for each in counted):
             shown = ast.unparse(counted[0])
             yield report.remark(
                 program.script.statement_span(site.statement), _OTHER_NUMBERS.format(shown), is_doubt=True
             )
+
+
+def _lists_set(program: Program, at: Occurrence) -> bool:
+    """Return whether an expression is a set, or a list of one in the order of the set."""
+
+    def behind(each: Occurrence) -> Iterable[Occurrence]:
+        if isinstance(each.node, ast.Call):
+            return map(each.part, each.node.args[:1]) if last_name(each.node.func) in _LISTING else ()
+        return sources(program.names, each) if isinstance(each.node, ast.Name | ast.Attribute) else ()
+
+    found = sliced(at, behind)
+    return any(isinstance(each.node, ast.Call) and last_name(each.node.func) == "set" for each in found)
 
 
 def _vocabularies(program: Program, report: Report, alike: list[Draw]) -> Iterator[Remark]:
