@@ -56,12 +56,22 @@ def test_a_process_that_dies_takes_few_files_with_it(here: Path, monkeypatch: py
     names[100] = "kill.py"
     jobs = [check.Job(Input(name, problem="there"), name) for name in names]
     monkeypatch.setattr(check, "_check_batch", dying_worker.check_batch)
-    results = list(check._in_processes(jobs, 2, None))
+    results = list(check._in_processes(jobs, 2, None, lambda name: None))
     assert [job.name for job, _ in results] == names
     lost = [job.name for job, result in results if result.error != "there"]
     assert "kill.py" in lost
     assert len(lost) < 100
     assert all(result.is_defect for job, result in results if job.name in lost)
+
+
+def test_a_process_that_dies_ahead_of_the_checks_takes_no_file_with_it(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs = [check.Job(Input(name, problem="there"), name) for name in ("a.py", "kill.py", "z.py") * 40]
+    monkeypatch.setattr(check, "_may_start", lambda job: True)
+    monkeypatch.setattr(check, "_look_ahead", dying_worker.look_ahead)
+    results = list(check._in_processes(jobs, 2, None, lambda name: None))
+    assert [result.error for _, result in results] == ["there"] * len(jobs)
 
 
 def test_a_system_without_processes_checks_one_by_one(many: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -71,7 +81,13 @@ def test_a_system_without_processes_checks_one_by_one(many: Path, monkeypatch: p
     monkeypatch.setattr(multiprocessing, "get_context", fail)
     jobs = [check.Job(Input(str(path)), str(path)) for path in sorted((many / "src").rglob("*.py"))]
     assert (
-        len([result for _, result in check._in_processes(jobs, 2, None) if not result.is_silent])
+        len(
+            [
+                result
+                for _, result in check._in_processes(jobs, 2, None, lambda name: None)
+                if not result.is_silent
+            ]
+        )
         > MANY_FILES // 2
     )
 

@@ -438,6 +438,20 @@ def _forecast(
     return forecast_around(program, files, runtime)
 
 
+def forecast_ahead(path: str, settings: Settings, files: ParsedFiles, demanded: Demanded) -> None:
+    """Forecast the program that a file starts, before checks ask for it; for steady `files` only.
+
+    Programs that change the same files ask for each other's changes: each is analysed once that way, and
+    several processes can share the work.
+    """
+    if not settings.asks_conversion or is_test(path):
+        return
+    from trainshift.engine.effects import asking
+    from trainshift.engine.versions.runtime import settled
+
+    asking.forecast_ahead(path, settled(settings.choices, demanded()), files)
+
+
 def _imports_others(script: Script) -> bool:
     return script.workspace is not None and len(script.workspace.reachable) > 1
 

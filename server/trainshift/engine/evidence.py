@@ -11,6 +11,8 @@ from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from trainshift.python.flow.traversal import reachable
+
 TEXT = "text"
 """The kind of an observation that asks what a file says."""
 OF_NAMES = frozenset({"folder", "has notebooks", "searches all"})
@@ -39,6 +41,14 @@ class Noted:
         self.paths |= other.paths
         self.others |= other.others
         self.once |= other.once
+
+    def flat(self) -> Noted:
+        """The same observations, with those of all known answers among its own."""
+        found = Noted()
+        for each in reachable([self], lambda noted: noted.once.values()):
+            found.paths |= each.paths
+            found.others |= each.others
+        return found
 
     def depends_on(self, path: str, known: dict[int, bool]) -> bool:
         """Return whether the text of the file at `path` may have been observed; `known` keeps the answers.

@@ -11,7 +11,7 @@ import posixpath
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from trainshift.core.choices import Choices
 from trainshift.core.program import Program
@@ -38,6 +38,10 @@ _NOT_SEARCHED = (
     "the project has too many files to search them all: "
     "another program may need the old version of a file that this one changes"
 )
+
+
+AHEAD = "alone"
+"""The kind of the questions that are asked ahead of the checks of a whole project."""
 
 
 class Programs:
@@ -107,6 +111,10 @@ class Programs:
         code = self._files.read(path)
         return code is not None and _guards_code(code) and self.may_train(path)
 
+    def may_share(self, path: str) -> bool:
+        """Return whether a file starts a training program with files that other programs may import, too."""
+        return self._is_start(path) and bool(self._imported_by(path)) and self.may_train(path)
+
     def _is_start(self, path: str) -> bool:
         code = self._files.read(path)
         return code is None or _guards_code(code) or not self.importers(path)
@@ -136,6 +144,13 @@ class Programs:
         return linked(code, path, self._files) if code is not None else None
 
 
+class Wanted(NamedTuple):
+    """The edits of one rule to a statement of a shared file, and the programs that they suit."""
+
+    edits: tuple[Edit, ...]
+    suits: Suits
+
+
 @dataclass(frozen=True)
 class Claims:
     """The edits that a program needs in shared files, by place and rule, and the places that it leaves alone.
@@ -145,9 +160,19 @@ class Claims:
     """
 
     start: str
-    wanted: Mapping[tuple[str, Span, str], tuple[Edit, ...]]
+    wanted: Mapping[tuple[str, Span, str], Wanted]
     left: frozenset[tuple[str, Span]]
     met: frozenset[tuple[str, Span]]
+
+    def disputes(self, wanted: Mapping[tuple[str, Span, str], Wanted]) -> list[tuple[str, Span, str]]:
+        """The places at which another program that runs the same statement wants other edits."""
+        return [place for place, mine in wanted.items() if self._differs(place, mine)]
+
+    def _differs(self, place: tuple[str, Span, str], other: Wanted) -> bool:
+        if other.suits is Suits.MEETING and place[:2] in self.met:
+            return False
+        mine = self.wanted.get(place)
+        return mine.edits != other.edits if mine is not None else place[:2] in self.left
 
 
 class AsksClaims(Protocol):
@@ -163,9 +188,7 @@ class AsksClaims(Protocol):
 
 def claims_of(analysis: Analysis) -> Claims | None:
     """The edits that a program needs in shared files; None if it does not train."""
-    if not _can_claim(analysis):
-        return None
-    return _wants(analysis) if _trains(analysis.scripts[0]) else None
+    return _wants(analysis) if _can_claim(analysis) and _trains(analysis.scripts[0]) else None
 
 
 def _can_claim(analysis: Analysis) -> bool:
@@ -173,10 +196,11 @@ def _can_claim(analysis: Analysis) -> bool:
 
 
 def _wants(analysis: Analysis) -> Claims:
-    wanted = {place: edits for place, (_, edits) in _wanted(analysis).items()}
     changed = {analysis.place(change.target) for change in analysis.changes}
     own = {(script.path, span) for script, span in changed if script is analysis.scripts[0]}
-    return Claims(analysis.scripts[0].path, wanted, _run(analysis.program) - own, _met(analysis.program))
+    return Claims(
+        analysis.scripts[0].path, _wanted(analysis), _run(analysis.program) - own, _met(analysis.program)
+    )
 
 
 def _trains(start: Script) -> bool:
@@ -280,17 +304,11 @@ def analyze_program(
     programs = Programs(files)
     holds = partial(programs.holds, script.path)
     analysis = analyze_script(script, pause, choices=choices, is_shared=is_shared, known=known, holds=holds)
-    wanted = _made(analysis)
-    shared = {path for path, _, _ in wanted}
-    if not shared:
+    wanted = made_by(analysis)
+    if not wanted:
         return analysis
-    starts = dict.fromkeys(start for path in sorted(shared) for start in programs.starts(path))
-    starts.pop(script.path, None)
-    own = {path for (path, _, _), (change, _) in wanted.items() if change.suits is Suits.ONE}
-    asked = {start for path in own for start in programs.starts(path)}
-    known_of = (claims(start, is_whole=start in asked) for start in starts)
-    rivals = [rival for rival in known_of if rival is not None]
-    found = [each for rival in rivals for each in _disagreements(analysis, rival)]
+    rivals = rivals_of(script.path, wanted, programs, claims)
+    found = list(_disagreements(analysis, rivals))
     without: dict[str, Any] = {_CHOSEN[each.rule]: False for each in found if each.rule in _CHOSEN}
     if without:
         # Changes that this program leaves out are not made in part.
@@ -298,18 +316,30 @@ def analyze_program(
         analysis = analyze_script(
             script, pause, choices=replace(choices or Choices(), **without), is_shared=is_shared, holds=holds
         )
-        found = [*left, *(each for rival in rivals for each in _disagreements(analysis, rival))]
-    doubts = () if all(map(files.searches_all, shared)) else (_NOT_SEARCHED,)
+        found = [*left, *_disagreements(analysis, rivals)]
+    searches_all = all(files.searches_all(path) for path, _, _ in wanted)
+    doubts = () if searches_all else (_NOT_SEARCHED,)
     withheld = (*analysis.withheld, *dict.fromkeys(found))
     return replace(analysis, withheld=withheld, doubts=doubts) if found or doubts else analysis
 
 
-def _disagreements(analysis: Analysis, rival: Claims) -> Iterator[Withheld]:
-    """Yield the statements of shared files that both programs run and would change differently."""
-    for place, (change, edits) in _wanted(analysis).items():
-        suits = change.suits is Suits.MEETING and place[:2] in rival.met
-        differs = rival.wanted[place] != edits if place in rival.wanted else place[:2] in rival.left
-        if differs and not suits:
+def rivals_of(
+    start: str, wanted: Mapping[tuple[str, Span, str], Wanted], programs: Programs, claims: AsksClaims
+) -> list[Claims]:
+    """The claims of the other programs on the shared files that the program of `start` changes."""
+    starts = programs.all(sorted({path for path, _, _ in wanted}))
+    asked = set(programs.all({path for (path, _, _), edits in wanted.items() if edits.suits is Suits.ONE}))
+    known_of = (claims(each, is_whole=each in asked) for each in starts if each != start)
+    return [rival for rival in known_of if rival is not None]
+
+
+def _disagreements(analysis: Analysis, rivals: Iterable[Claims]) -> Iterator[Withheld]:
+    """Yield the changes to statements of shared files that rivals would change differently."""
+    changes = _shared_changes(analysis)
+    wanted = _wanted(analysis)
+    for rival in rivals:
+        for place in rival.disputes(wanted):
+            change = changes[place]
             mine, other = (posixpath.basename(each) for each in (analysis.scripts[0].path, rival.start))
             reason = (
                 f"{mine} and {other} need different changes to this statement; "
@@ -318,25 +348,29 @@ def _disagreements(analysis: Analysis, rival: Claims) -> Iterator[Withheld]:
             yield Withheld(change.rule, change.target, reason, True)
 
 
-def _made(analysis: Analysis) -> dict[tuple[str, Span, str], tuple[Change, tuple[Edit, ...]]]:
-    """The changes of a program outside its start file, by place and rule; none of a refused one."""
+def made_by(analysis: Analysis) -> dict[tuple[str, Span, str], Wanted]:
+    """The edits that a program makes outside its start file: none if it is refused."""
     is_refused = not analysis.outlook.convertible or any(each.essential for each in analysis.withheld)
     return {} if is_refused else _wanted(analysis)
 
 
-def _wanted(analysis: Analysis) -> dict[tuple[str, Span, str], tuple[Change, tuple[Edit, ...]]]:
-    """The changes of a program outside its start file, by place and rule."""
-    found: dict[tuple[str, Span, str], tuple[Change, tuple[Edit, ...]]] = {}
+def _wanted(analysis: Analysis) -> dict[tuple[str, Span, str], Wanted]:
+    """The edits of a program outside its start file, by place and rule."""
+    found: dict[tuple[str, Span, str], Wanted] = {}
+    for place, change in _shared_changes(analysis).items():
+        distance = place[1].start - change.target.start
+        found[place] = Wanted(tuple(edit.moved(distance) for edit in change.edits), change.suits)
+    return found
+
+
+def _shared_changes(analysis: Analysis) -> dict[tuple[str, Span, str], Change]:
+    """The changes of a program outside its start file that may harm another one, by place and rule."""
+    found: dict[tuple[str, Span, str], Change] = {}
     for change in analysis.changes:
         script, span = analysis.place(change.target)
-        if (
-            script is not analysis.scripts[0]
-            and change.rule not in _HARMLESS
-            and change.suits is not Suits.ALL
-        ):
-            distance = span.start - change.target.start
-            edits = tuple(edit.moved(distance) for edit in change.edits)
-            found[script.path, span, change.rule] = change, edits
+        is_shared = script is not analysis.scripts[0] and change.rule not in _HARMLESS
+        if is_shared and change.suits is not Suits.ALL:
+            found[script.path, span, change.rule] = change
     return found
 
 

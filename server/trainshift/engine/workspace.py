@@ -5,9 +5,9 @@ from __future__ import annotations
 import posixpath
 import re
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import NamedTuple, TypeVar, cast
+from typing import NamedTuple, TypeAlias, TypeVar, cast
 
 from trainshift.engine.evidence import TEXT, Noted, Observation, digest, digest_of_names
 from trainshift.python.names.script import Script
@@ -17,6 +17,9 @@ from trainshift.python.syntax.chunks import ChunkCache, ParseFailure, parse
 from trainshift.python.syntax.code import Code
 
 T = TypeVar("T")
+Answers: TypeAlias = dict[Hashable, tuple[object, Noted]]
+"""Answers to questions about files, with their evidence."""
+
 # The number of parsed files to keep for the next scripts.
 _MOST_KEPT = 200
 # Their total number of characters, each of which takes about 50 bytes when parsed.
@@ -67,7 +70,7 @@ class ParsedFiles:
         self._failures: dict[str, ParseFailure] = {}
         self._edited: dict[str, ChunkCache] = {}
         self._noted: Noted | None = None
-        self._answers: dict[Hashable, tuple[object, Noted]] | None = None
+        self._answers: Answers | None = None
         self._digests: dict[str, str] = {}
         self._observed: dict[Observation, str] = {}
         self.is_torn = False
@@ -98,6 +101,27 @@ class ParsedFiles:
         if self._noted is not None:
             self._noted.once[question] = known[1]
         return cast("T", known[0])
+
+    def knows(self, question: Hashable) -> bool:
+        """Return whether `once` has an answer."""
+        return self._answers is not None and question in self._answers
+
+    def answers(self, kind: str, without: Container[Hashable]) -> Answers:
+        """The answers of `once` to questions that begin with a word, for another process.
+
+        Those that the other process knows already are left out.
+        """
+        known = (self._answers or {}).items()
+        return {
+            asked: (found, noted.flat())
+            for asked, (found, noted) in known
+            if isinstance(asked, tuple) and asked[0] == kind and asked not in without
+        }
+
+    def learn(self, answers: Answers) -> None:
+        """Take over answers of another process, which had the same files."""
+        if self._answers is not None:
+            self._answers |= answers
 
     def observe(self, asked: Observation) -> str:
         """The short form of an observation's result; raises KeyError for an unknown kind."""
@@ -306,6 +330,10 @@ class ParsedFiles:
                     waiting.append(other)
         self._used.update(((each, module), False) for each in seen)
         return False
+
+    def says(self, path: str, word: str) -> bool:
+        """Return whether a file's text contains a word."""
+        return word in (self._text(path) or "")
 
     def names(self, path: str, other: str) -> bool:
         """Return whether a word of an import of the file at `path` may mean the `other` file."""

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 # A collection examines every object, and this many objects take about 40 MB.
 _MANY = 400_000
+_FULL_AFTER = 3
 
 
 @contextmanager
@@ -28,6 +29,10 @@ def uncollected() -> Iterator[None]:
 
 
 def tidy() -> None:
-    """Collect garbage after many allocations, if the collector is off."""
-    if not gc.isenabled() and gc.get_count()[0] > _MANY:
-        gc.collect()
+    """Collect garbage after many allocations, if the collector is off.
+
+    Only new objects are examined, except every `_FULL_AFTER` times.
+    """
+    young, since_full, _ = gc.get_count()
+    if not gc.isenabled() and young > _MANY:
+        gc.collect(2 if since_full >= _FULL_AFTER else 0)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import gc
 import os
+import pickle
 import signal
 import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Generator, Iterator, Sequence
-from contextlib import closing
+from collections.abc import Callable, Generator, Hashable, Iterator, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cache, partial
@@ -27,10 +28,10 @@ from trainshift.cli.terminal import ProgressBar, describe_defect
 from trainshift.engine import checking
 from trainshift.engine.cells import Spot
 from trainshift.engine.own_codes import INTERNAL_ERROR
-from trainshift.engine.programs import Programs
+from trainshift.engine.programs import AHEAD, Programs
 from trainshift.engine.settings import GRAPH_CODES, LETTER, Settings, Severity
 from trainshift.engine.verdicts import Verdict, Verdicts, fingerprint
-from trainshift.engine.workspace import ParsedFiles
+from trainshift.engine.workspace import Answers, ParsedFiles
 from trainshift.host.configuration import Configurations
 from trainshift.host.disk import absolute, files_on_disk
 from trainshift.host.files import FileProblem, shown_path
@@ -122,7 +123,14 @@ def run_check(request: CheckRequest, reporter: CheckReporter) -> int:
     Raises ConfigurationProblem before anything is checked.
     """
     status = 0
-    for shared in (_shared_declarations, _shared_files, _shared_programs, _shared_learning):
+    for shared in (
+        _shared_declarations,
+        _shared_files,
+        _shared_programs,
+        _shared_learning,
+        _learn,
+        _handed_over,
+    ):
         shared.cache_clear()
     kept = None
     try:
@@ -132,7 +140,7 @@ def run_check(request: CheckRequest, reporter: CheckReporter) -> int:
             jobs = _kept_under(jobs)
         with (
             ProgressBar(len(jobs), wanted=request.show_progress, label="Checking") as progress,
-            closing(_results(jobs, request.jobs, kept)) as results,
+            closing(_results(jobs, request.jobs, kept, progress.show)) as results,
             uncollected(),
         ):
             for job, result in results:
@@ -181,24 +189,31 @@ def _kept_under(jobs: Sequence[Job]) -> list[Job]:
     ]
 
 
-def _results(jobs: Sequence[Job], processes: int, kept: Kept | None) -> Results:
-    """Yield each job with its result, in the order of the jobs."""
+def _results(jobs: Sequence[Job], processes: int, kept: Kept | None, show: Callable[[str], None]) -> Results:
+    """Yield each job with its result, in the order of the jobs; `show` what is read before the first one."""
     known = [
         kept.of(absolute(job.name), job.under, partial(_demanded, job)) if kept and job.under else None
         for job in jobs
     ]
     left = [job for job, found in zip(jobs, known, strict=True) if found is None]
-    with closing(_fresh(left, processes, kept)) as fresh:
+    with closing(_fresh(left, processes, kept, show)) as fresh:
         for job, found in zip(jobs, known, strict=True):
             yield (job, _retold(job, found)) if found is not None else next(fresh)
 
 
-def _fresh(jobs: Sequence[Job], processes: int, kept: Kept | None) -> Results:
-    """Compute the result of each job, in the order of the jobs."""
+def _fresh(jobs: Sequence[Job], processes: int, kept: Kept | None, show: Callable[[str], None]) -> Results:
+    """Compute the result of each job, in the order of the jobs.
+
+    Programs come first: those with files in common ask for each other's changes.
+    """
     has_stream = any(job.item.path == STANDARD_INPUT for job in jobs)
     if processes > 1 and len(jobs) >= MANY_FILES and not has_stream:
-        yield from _in_processes(jobs, processes, kept)
+        yield from _in_processes(jobs, processes, kept, show)
     else:
+        for job in jobs:
+            if _may_start(job):
+                show(job.name)
+                _look_ahead(job)
         for job in jobs:
             result = check_file(job)
             if kept is not None:
@@ -206,12 +221,17 @@ def _fresh(jobs: Sequence[Job], processes: int, kept: Kept | None) -> Results:
             yield job, result
 
 
-def _in_processes(jobs: Sequence[Job], processes: int, kept: Kept | None) -> Results:
+def _in_processes(
+    jobs: Sequence[Job], processes: int, kept: Kept | None, show: Callable[[str], None]
+) -> Results:
     """Compute the results in a pool; only a few batches are ahead of the report, so memory stays flat."""
     import multiprocessing
     from concurrent.futures import ProcessPoolExecutor
     from concurrent.futures.process import BrokenProcessPool
 
+    starts = [job for job in jobs if _may_start(job)]
+    answers: Answers | None = None
+    told = b""
     batches = [jobs[at : at + _BATCH] for at in range(0, len(jobs), _BATCH)]
     at = sent = 0
     while at < len(batches):
@@ -227,10 +247,16 @@ def _in_processes(jobs: Sequence[Job], processes: int, kept: Kept | None) -> Res
                 initializer=_start_process,
                 initargs=(stop,),
             )
+            if answers is None:
+                answers = {}
+                for job, found in zip(starts, pool.map(_look_ahead, starts), strict=True):
+                    show(job.name)
+                    answers |= found
+                told = pickle.dumps(answers)
             ahead: deque[Future[tuple[list[FileCheck], Verdicts]]] = deque()
             while at < len(batches):
                 while sent < len(batches) and len(ahead) < processes * _BATCHES_AHEAD:
-                    ahead.append(pool.submit(_check_batch, batches[sent]))
+                    ahead.append(pool.submit(_check_batch, batches[sent], told))
                     sent += 1
                 results, learned = ahead.popleft().result()
                 if kept is not None:
@@ -245,7 +271,7 @@ def _in_processes(jobs: Sequence[Job], processes: int, kept: Kept | None) -> Res
             at = sent
         except (ImportError, NotImplementedError, OSError):
             # This system has no more processes or semaphores.
-            yield from _fresh([job for batch in batches[at:] for job in batch], 1, kept)
+            yield from _fresh([job for batch in batches[at:] for job in batch], 1, kept, show)
             at = len(batches)
         except BaseException:
             if stop is not None:
@@ -271,19 +297,49 @@ def _start_process(stop: Event) -> None:
     _stopped = stop
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     gc.disable()
+    gc.freeze()  # What the parent has loaded stays, and is not looked at.
 
 
-def _check_batch(jobs: Sequence[Job]) -> tuple[list[FileCheck], Verdicts]:
-    """The results of a few jobs, and the verdicts to be kept.
+def _check_batch(jobs: Sequence[Job], answers: bytes) -> tuple[list[FileCheck], Verdicts]:
+    """The results of a few jobs, and the verdicts to be kept; `answers` are what was found ahead.
 
     The batch ends early once the run is stopped.
-    The collector runs between batches only: a file's facts refer to each other and live all together.
     """
+    _learn(answers)
     results = [check_file(job) for job in jobs if _stopped is None or not _stopped.is_set()]
-    gc.collect()
-    if not gc.get_freeze_count():  # What the first batch loaded stays, and is not looked at again.
-        gc.freeze()
     return results, _shared_learning().hand_over()
+
+
+def _look_ahead(job: Job) -> Answers:
+    """Forecast the program that a file starts; what goes wrong is reported by the check of the file."""
+    files = _shared_files()
+    with suppress(Exception):
+        checking.forecast_ahead(absolute(job.name), job.settings, files, partial(_demanded, job))
+    tidy()
+    answers = files.answers(AHEAD, _handed_over())
+    _handed_over().update(answers)
+    return answers
+
+
+@cache
+def _handed_over() -> set[Hashable]:
+    """The questions whose answers this process has handed over."""
+    return set()
+
+
+def _may_start(job: Job) -> bool:
+    """Return whether a file may start a program, by words of its text and of imports alone."""
+    if job.action is not Action.NONE or not is_script(job.item):
+        return False
+    files, path = _shared_files(), absolute(job.name)
+    return not files.naming(path) or files.says(path, "__main__")
+
+
+@cache
+def _learn(answers: bytes) -> None:
+    """Take over what other processes have found ahead, once."""
+    if answers:
+        _shared_files().learn(pickle.loads(answers))
 
 
 def check_file(job: Job) -> FileCheck:

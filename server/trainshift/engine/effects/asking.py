@@ -7,7 +7,7 @@ itself answers that: the rules that rely on the restriction, at the place of the
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -20,7 +20,17 @@ from trainshift.engine.conversion import Conversion, Status, obstacle, without_g
 from trainshift.engine.effects.outcomes import Outcome
 from trainshift.engine.findings import ON_LOOPS
 from trainshift.engine.own_codes import UNSUPPORTED_VERSION
-from trainshift.engine.programs import Claims, Programs, analyze_program, claims_from
+from trainshift.engine.programs import (
+    AHEAD,
+    Claims,
+    Programs,
+    Wanted,
+    analyze_program,
+    claims_from,
+    claims_of,
+    made_by,
+    rivals_of,
+)
 from trainshift.engine.workspace import ParsedFiles, linked
 from trainshift.python.names.script import Script
 from trainshift.python.names.workspace import MOST_CONVERTED
@@ -45,6 +55,17 @@ class Forecast(NamedTuple):
 
     outcomes: tuple[Outcome, ...]
     text: str = ""
+
+
+class Alone(NamedTuple):
+    """A program's forecast while no other program disagrees with it.
+
+    `made` are its edits to shared files, `claims` what other programs have to respect.
+    """
+
+    forecast: Forecast | None
+    made: Mapping[tuple[str, Span, str], Wanted]
+    claims: Claims | None
 
 
 def outcomes_of(analysis: Analysis, fault: Fault | None = None, gap: str = "") -> tuple[Outcome, ...]:
@@ -114,11 +135,11 @@ def forecast_around(program: Program, files: ParsedFiles | None, runtime: Runtim
         found = files.once(("forecast", *key), partial(_of_file, *key, files))
         if found is not None:
             return Forecast(tuple(each for each in found.outcomes if each.path == script.path))
-    find = partial(_forecast, script, choices, files, runtime, program)
     if files is not None and len(script.linked) > 1 and _is_as_for_others(script, files, runtime):
-        found = files.once(("forecast", script.path, choices), find) or Forecast(())
+        key = script.path, choices
+        found = files.once(("forecast", *key), partial(_of_file, *key, files)) or Forecast(())
     else:
-        found = find() or Forecast(())
+        found = _forecast(script, choices, files, runtime, program) or Forecast(())
     return Forecast(tuple(each for each in found.outcomes if each.path == script.path), found.text)
 
 
@@ -130,7 +151,42 @@ def _is_as_for_others(script: Script, files: ParsedFiles, runtime: Runtime | Non
     return is_read and is_whole and (runtime is None or not runtime.too_new)
 
 
+def forecast_ahead(path: str, choices: Choices, files: ParsedFiles) -> None:
+    """Forecast the program that a file starts, before its check and rivals ask for it."""
+    if Programs(files).may_share(path):
+        _alone(path, choices, files)
+
+
+def _alone(start: str, choices: Choices, files: ParsedFiles) -> Alone | None:
+    """The program that a file starts, by itself; None if the file is not Python."""
+    return files.once(_alone_key(start, choices), partial(_find_alone, start, choices, files))
+
+
+def _alone_key(start: str, choices: Choices) -> tuple[str, str, Choices]:
+    return AHEAD, start, choices
+
+
+def _find_alone(start: str, choices: Choices, files: ParsedFiles) -> Alone | None:
+    code = files.read(start)
+    if code is None:
+        return None
+    script = linked(code, start, files, MOST_CONVERTED)
+    holds = partial(Programs(files).holds, start)
+    analysis = analyze_script(script, choices=choices, is_shared=True, holds=holds)
+    try:
+        return Alone(_forecast_of(analysis, files, None), made_by(analysis), claims_of(analysis))
+    finally:
+        _forget(analysis, None)
+
+
 def _of_file(start: str, choices: Choices, files: ParsedFiles) -> Forecast | None:
+    alone = _alone(start, choices, files)
+    if alone is None or not alone.made:
+        return alone.forecast if alone is not None else None
+    rivals = rivals_of(start, alone.made, Programs(files), partial(_claims, choices, files))
+    is_agreed = not any(rival.disputes(alone.made) for rival in rivals)
+    if is_agreed and all(files.searches_all(path) for path, _, _ in alone.made):
+        return alone.forecast
     code = files.read(start)
     return _forecast(linked(code, start, files, MOST_CONVERTED), choices, files) if code else None
 
@@ -149,22 +205,31 @@ def _forecast(
         claims = partial(_claims, choices, files)
         analysis = analyze_program(script, files, claims=claims, choices=choices, is_shared=True, known=known)
     try:
-        if not (analysis.outlook.convertible or analysis.outlook.refused):
-            return None
-        conversion = obstacle(analysis, runtime)
-        gap = _gap(conversion, script, files)
-        fault = next((each for each in analysis.faults if each.certain), None) if conversion is None else None
-        refused = (
-            bool(gap) or fault is not None or (conversion is not None and conversion.status is Status.REFUSED)
-        )
-        is_done = conversion is not None and conversion.status is Status.ALREADY_DISTRIBUTED
-        text = _text(len(analysis.read.fact(Loops).own), is_refused=refused, is_done=is_done)
-        return Forecast(outcomes_of(analysis, fault, gap), text)
+        return _forecast_of(analysis, files, runtime)
     finally:
-        if analysis.read is not analysis.program:
-            analysis.read.forget()
-        if analysis.program is not known:
-            analysis.program.forget_facts()
+        _forget(analysis, known)
+
+
+def _forecast_of(analysis: Analysis, files: ParsedFiles | None, runtime: Runtime | None) -> Forecast | None:
+    if not (analysis.outlook.convertible or analysis.outlook.refused):
+        return None
+    conversion = obstacle(analysis, runtime)
+    gap = _gap(conversion, analysis.scripts[0], files)
+    fault = next((each for each in analysis.faults if each.certain), None) if conversion is None else None
+    refused = (
+        bool(gap) or fault is not None or (conversion is not None and conversion.status is Status.REFUSED)
+    )
+    is_done = conversion is not None and conversion.status is Status.ALREADY_DISTRIBUTED
+    text = _text(len(analysis.read.fact(Loops).own), is_refused=refused, is_done=is_done)
+    return Forecast(outcomes_of(analysis, fault, gap), text)
+
+
+def _forget(analysis: Analysis, known: Program | None) -> None:
+    """Free what the analysis knows, but not the program that its owner keeps."""
+    if analysis.read is not analysis.program:
+        analysis.read.forget()
+    if analysis.program is not known:
+        analysis.program.forget_facts()
 
 
 def _gap(conversion: Conversion | None, script: Script, files: ParsedFiles | None) -> str:
@@ -177,6 +242,9 @@ def _gap(conversion: Conversion | None, script: Script, files: ParsedFiles | Non
 
 
 def _claims(choices: Choices, files: ParsedFiles, start: str, *, is_whole: bool) -> Claims | None:
+    if files.knows(_alone_key(start, choices)):
+        alone = _alone(start, choices, files)
+        return alone.claims if alone is not None else None
     find = partial(claims_from, start, files, choices, is_whole=is_whole)
     return files.once(("claims", start, choices, is_whole), find)
 
