@@ -26,7 +26,7 @@ from trainshift.proving.interrupts import interruptible
 from trainshift.proving.observed.links import Links, Others
 from trainshift.proving.project import Copier, Project, as_module, top_of
 from trainshift.proving.prove import IDLE, Request, Watch, marked, processor_time, surroundings, waiting
-from trainshift.proving.words import count
+from trainshift.proving.words import count, headline
 
 SCRIPT = """import tensorflow as tf
 model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
@@ -569,3 +569,9 @@ def test_what_is_for_tf_keras_is_run_with_it(
     before, after, _, given = projects(str(script), (), newer)
     assert given == variables
     assert surroundings(Request(before, after, newer, variables=given)).items() >= variables.items()
+
+
+def test_a_badge_claims_nothing_where_nothing_is_proven() -> None:
+    claims = [{"verdict": "holds"}] * 6 + [{"verdict": "not seen"}] * 3
+    said = [headline({"claims": claims, "np": 2, "verdict": verdict}) for verdict in ("holds", "not seen")]
+    assert said == ["6 of 9 claims proven on 2 ranks", "nothing proven: 6 of 9 claims hold on 2 ranks"]

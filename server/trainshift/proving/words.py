@@ -53,7 +53,10 @@ def headline(result: dict[str, Any]) -> str:
     found = [each["verdict"] for each in result["claims"]]
     if not found:
         return VERDICTS["error"].lower()
-    return f"{found.count('holds')} of {len(found)} claims proven on {result['np']} ranks"
+    held = f"{found.count('holds')} of {len(found)} claims"
+    if result["verdict"] == "not seen":
+        return f"nothing proven: {held} hold on {result['np']} ranks"
+    return f"{held} proven on {result['np']} ranks"
 
 
 def about(result: dict[str, Any]) -> str:
