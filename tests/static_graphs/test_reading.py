@@ -10,7 +10,7 @@ import pytest
 from trainshift.core.program import Program
 from trainshift.engine.workspace import files_in_memory, read_linked
 from trainshift.python.names.script import Script, read_script
-from trainshift.static_graphs.reading.abstract_values import AbstractValue, Dim
+from trainshift.static_graphs.domain.abstract_values import AbstractValue, Dim
 from trainshift.static_graphs.reading.function import Mode, StaticFunction, Truth
 from trainshift.static_graphs.reading.reading import Reading
 

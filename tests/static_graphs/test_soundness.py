@@ -15,8 +15,8 @@ from fixtures import ROOT
 from trainshift.core.program import Program
 from trainshift.dev.examples import Example, read_examples
 from trainshift.python.names.script import Script, read_script
+from trainshift.static_graphs.domain.abstract_values import AbstractValue
 from trainshift.static_graphs.expanding.door import expand
-from trainshift.static_graphs.reading.abstract_values import AbstractValue
 from trainshift.static_graphs.reading.function import Truth
 from trainshift.static_graphs.reading.reading import Reading
 from trainshift.static_graphs.reading.walker import Walker

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trainshift.static_graphs.reading.abstract_values import NO_CONSTANT, NUMBER, AbstractValue, Tensor
+from trainshift.static_graphs.domain.abstract_values import NO_CONSTANT, NUMBER, AbstractValue, Tensor
 
 _NO_RESULTS = {"str": "a string", "function": "a function", "layer": "a layer", "class": "a class"}
 

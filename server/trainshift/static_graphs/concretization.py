@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from trainshift.python.syntax.chunk_syntax import Statement, own_parts
-from trainshift.static_graphs.reading.abstract_values import OPEN_SIZES, AbstractValue, Dim
+from trainshift.static_graphs.domain.abstract_values import OPEN_SIZES, AbstractValue, Dim
 from trainshift.static_graphs.reading.function import StaticFunction, Truth
 
 _COMPARING = ("max", "min", "round", "sorted", "any", "all")

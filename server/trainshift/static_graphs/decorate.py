@@ -14,7 +14,7 @@ from trainshift.python.source.edit import Edit, apply
 from trainshift.python.source.offset_map import OffsetMap
 from trainshift.python.syntax.chunk_syntax import Scope
 from trainshift.static_graphs.codes import STATIC_CODES
-from trainshift.static_graphs.reading.abstract_values import NUMBER, Dim, Size, Tensor
+from trainshift.static_graphs.domain.abstract_values import NUMBER, Dim, Size, Tensor
 from trainshift.static_graphs.reading.entries import TO_STATIC, is_excluded, is_layer, no_place
 from trainshift.static_graphs.reading.function import StaticFunction, title_of
 from trainshift.static_graphs.reading.reading import Reading

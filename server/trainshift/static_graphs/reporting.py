@@ -14,7 +14,7 @@ from trainshift.python.names.values import Library
 from trainshift.python.source.edit import Change, Edit
 from trainshift.python.source.source import Span
 from trainshift.python.syntax.chunk_syntax import Statement, own_parts
-from trainshift.static_graphs.reading.abstract_values import OPEN_SIZES, UNBOUND, AbstractValue
+from trainshift.static_graphs.domain.abstract_values import OPEN_SIZES, UNBOUND, AbstractValue
 from trainshift.static_graphs.reading.function import Mode, StaticFunction, Truth
 from trainshift.static_graphs.reading.reading import Reading
 

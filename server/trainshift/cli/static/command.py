@@ -343,7 +343,7 @@ def _expansion(
 
 def _statements(document: Document, program: Program, given: _Options) -> list[dict[str, object]]:
     """The graph operations of a file's statements, for the JSON document."""
-    from trainshift.static_graphs.explain import shown
+    from trainshift.static_graphs.expanding.explain import shown
 
     source = program.script.code.source
     found: list[dict[str, object]] = []

@@ -28,9 +28,9 @@ from trainshift.python.source.edit import Edit
 from trainshift.python.source.source import Source, Span
 from trainshift.static_graphs.decorate import Made, make_static, makeable, named
 from trainshift.static_graphs.expanding.door import Expansion
+from trainshift.static_graphs.expanding.explain import Told, headers, told_at
 from trainshift.static_graphs.expanding.piecewise import expand_at
 from trainshift.static_graphs.expanding.words import RULES
-from trainshift.static_graphs.explain import Told, headers, told_at
 from trainshift.static_graphs.reading.function import Mode, title_of
 from trainshift.static_graphs.reading.reading import Reading
 

@@ -11,6 +11,7 @@ from trainshift.python.flow.names import Names, names_bound, names_read
 from trainshift.python.source.comments import Comments
 from trainshift.python.syntax.chunk_syntax import Statement, dotted, targets_of
 from trainshift.python.syntax.fresh_names import fresh_name
+from trainshift.static_graphs.domain.abstract_values import AbstractValue, python, tensor
 from trainshift.static_graphs.expanding.exits import leave_kept, leave_loop
 from trainshift.static_graphs.expanding.expressions import Expressions, unseen
 from trainshift.static_graphs.expanding.ir import (
@@ -30,7 +31,6 @@ from trainshift.static_graphs.expanding.ir import (
 )
 from trainshift.static_graphs.expanding.refusal import CannotExpand
 from trainshift.static_graphs.expanding.walrus import renew, stay, taken_out
-from trainshift.static_graphs.reading.abstract_values import AbstractValue, python, tensor
 from trainshift.static_graphs.reading.function import Truth
 from trainshift.static_graphs.reporting import exits as leaving
 

@@ -17,6 +17,7 @@ from trainshift.python.source.edit import Edit, apply
 from trainshift.python.syntax.chunk_syntax import Statement
 from trainshift.static_graphs.branch_merge import difference
 from trainshift.static_graphs.codes import STATIC_CODES
+from trainshift.static_graphs.domain.abstract_values import OPEN_SIZES
 from trainshift.static_graphs.expanding.building import Builder
 from trainshift.static_graphs.expanding.exits import finished
 from trainshift.static_graphs.expanding.expressions import Expressions
@@ -26,7 +27,6 @@ from trainshift.static_graphs.expanding.knowledge import Knowledge
 from trainshift.static_graphs.expanding.refusal import CannotExpand, MustBeTensors
 from trainshift.static_graphs.expanding.words import GENERATED
 from trainshift.static_graphs.expanding.writing import Writer
-from trainshift.static_graphs.reading.abstract_values import OPEN_SIZES
 from trainshift.static_graphs.reading.function import Mode, StaticFunction
 from trainshift.static_graphs.reading.reading import Reading
 from trainshift.static_graphs.reporting import name_of_paddle

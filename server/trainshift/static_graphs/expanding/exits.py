@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 from trainshift.python.flow.names import names_read
 from trainshift.python.rewrite.single_exit import Leave, SingleExit
+from trainshift.static_graphs.domain.abstract_values import UNBOUND as UNBOUND_VALUE
 from trainshift.static_graphs.expanding.expressions import Expressions
 from trainshift.static_graphs.expanding.ir import (
     Branch,
@@ -27,7 +28,6 @@ from trainshift.static_graphs.expanding.ir import (
     walk,
 )
 from trainshift.static_graphs.expanding.refusal import CannotExpand
-from trainshift.static_graphs.reading.abstract_values import UNBOUND as UNBOUND_VALUE
 
 Leaves: TypeAlias = Mapping[str, Leave[Form]]
 _FLAG = scalar("bool")

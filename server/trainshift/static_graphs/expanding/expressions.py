@@ -11,6 +11,7 @@ from trainshift.python.flow.names import Names, names_read
 from trainshift.python.names.script import Script
 from trainshift.python.syntax.chunk_syntax import arguments
 from trainshift.static_graphs.concretization import names_asked
+from trainshift.static_graphs.domain.abstract_values import NUMBERS
 from trainshift.static_graphs.expanding.ir import Code, VarInfo, info_of
 from trainshift.static_graphs.expanding.knowledge import Knowledge
 from trainshift.static_graphs.expanding.refusal import CannotExpand, MustBeTensors
@@ -22,7 +23,6 @@ from trainshift.static_graphs.expanding.words import (
     TO_NUMPY,
     VALUE_NEEDED,
 )
-from trainshift.static_graphs.reading.abstract_values import NUMBERS
 from trainshift.static_graphs.reading.function import StaticFunction, Truth
 from trainshift.static_graphs.tables.api import is_in_place
 

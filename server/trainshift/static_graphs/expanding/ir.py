@@ -17,8 +17,8 @@ from trainshift.python.flow.exits import leaves
 from trainshift.python.flow.names import Names, names_read
 from trainshift.python.flow.traversal import least_fixed_point
 from trainshift.python.source.comments import comments_by_line
-from trainshift.static_graphs.reading.abstract_values import NUMBER, AbstractValue, Tensor, tensor
-from trainshift.static_graphs.reading.abstract_values import UNBOUND as UNBOUND_VALUE
+from trainshift.static_graphs.domain.abstract_values import NUMBER, AbstractValue, Tensor, tensor
+from trainshift.static_graphs.domain.abstract_values import UNBOUND as UNBOUND_VALUE
 
 _NUMBERS = frozenset({"int", "float", "bool"})
 _CONTAINERS = frozenset({"list", "dict", "tuple", "set"})

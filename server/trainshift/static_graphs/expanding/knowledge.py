@@ -12,9 +12,9 @@ from trainshift.python.lazy import cached_property
 from trainshift.python.syntax.chunk_syntax import Binding, Statement, own_parts, targets_of
 from trainshift.python.syntax.collect import as_load
 from trainshift.python.syntax.fresh_names import fresh_name
+from trainshift.static_graphs.domain.abstract_values import NOTHING, AbstractValue, Dim, Tensor
 from trainshift.static_graphs.expanding.ir import UNBOUND, Env, VarInfo, info_of
 from trainshift.static_graphs.expanding.tensor_arrays import Held
-from trainshift.static_graphs.reading.abstract_values import NOTHING, AbstractValue, Dim, Tensor
 from trainshift.static_graphs.reading.function import StaticFunction, Truth
 
 _NUMBERS = frozenset({"int", "float", "bool"})

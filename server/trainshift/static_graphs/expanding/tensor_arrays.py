@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from trainshift.python.flow.names import Names
 from trainshift.python.names.scoping import name_uses
 from trainshift.python.syntax.chunk_syntax import Statement, own_parts, targets_of
+from trainshift.static_graphs.domain.abstract_values import NUMBER, AbstractValue
 from trainshift.static_graphs.expanding.refusal import CannotExpand
-from trainshift.static_graphs.reading.abstract_values import NUMBER, AbstractValue
 from trainshift.static_graphs.reading.function import StaticFunction
 
 _JOINING = frozenset({"paddle.stack", "paddle.concat", "paddle.tensor.stack", "paddle.tensor.concat"})

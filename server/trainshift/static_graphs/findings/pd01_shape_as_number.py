@@ -21,7 +21,7 @@ from __future__ import annotations
 from trainshift.core.program import Program
 from trainshift.core.rule import Findings
 from trainshift.static_graphs.concretization import needs
-from trainshift.static_graphs.reading.abstract_values import Dim
+from trainshift.static_graphs.domain.abstract_values import Dim
 from trainshift.static_graphs.reporting import Judge
 
 _BECAUSE = {

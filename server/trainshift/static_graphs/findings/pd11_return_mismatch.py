@@ -20,7 +20,7 @@ from trainshift.core.rule import Findings
 from trainshift.python.flow.exits import RETURN, completions
 from trainshift.python.syntax.chunk_syntax import Statement
 from trainshift.static_graphs.branch_merge import difference
-from trainshift.static_graphs.reading.abstract_values import constant
+from trainshift.static_graphs.domain.abstract_values import constant
 from trainshift.static_graphs.reading.function import StaticFunction
 from trainshift.static_graphs.reporting import Judge
 

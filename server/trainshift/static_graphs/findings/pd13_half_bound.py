@@ -15,7 +15,7 @@ import ast
 
 from trainshift.core.program import Program
 from trainshift.core.rule import Findings
-from trainshift.static_graphs.reading.abstract_values import AbstractValue
+from trainshift.static_graphs.domain.abstract_values import AbstractValue
 from trainshift.static_graphs.reading.function import Truth
 from trainshift.static_graphs.reporting import Judge, merged
 

@@ -28,7 +28,7 @@ from trainshift.python.flow.names import names_read
 from trainshift.python.source.edit import Change
 from trainshift.python.syntax.chunk_syntax import Statement
 from trainshift.python.syntax.precedence import handed_to
-from trainshift.static_graphs.reading.abstract_values import Env
+from trainshift.static_graphs.domain.abstract_values import Env
 from trainshift.static_graphs.reading.function import Mode, StaticFunction
 from trainshift.static_graphs.reporting import LOOPS, Judge, bound_in, may_be_unrolled
 

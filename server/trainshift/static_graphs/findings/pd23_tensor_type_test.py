@@ -20,7 +20,7 @@ from trainshift.core.program import Program
 from trainshift.core.rule import Findings
 from trainshift.python.source.edit import Change, Edit
 from trainshift.python.syntax.chunk_syntax import Statement, own_parts
-from trainshift.static_graphs.reading.abstract_values import AbstractValue
+from trainshift.static_graphs.domain.abstract_values import AbstractValue
 from trainshift.static_graphs.reading.function import StaticFunction
 from trainshift.static_graphs.reporting import Judge, is_call_of, library_names
 

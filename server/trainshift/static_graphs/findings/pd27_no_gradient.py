@@ -26,7 +26,7 @@ from trainshift.core.program import Program
 from trainshift.core.rule import Findings
 from trainshift.python.flow.names import names_read
 from trainshift.python.syntax.chunk_syntax import Statement, own_parts
-from trainshift.static_graphs.reading.abstract_values import AbstractValue
+from trainshift.static_graphs.domain.abstract_values import AbstractValue
 from trainshift.static_graphs.reading.entries import SAVING
 from trainshift.static_graphs.reading.function import Mode, StaticFunction
 from trainshift.static_graphs.reporting import Judge, bound_in, loops, may_be_unrolled, reached

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
-from trainshift.static_graphs.reading.abstract_values import (
+from trainshift.static_graphs.domain.abstract_values import (
     NO_CONSTANT,
     NOTHING,
     UNKNOWN,

@@ -11,7 +11,7 @@ from trainshift.python.names.classes import is_decorated
 from trainshift.python.names.script import Script
 from trainshift.python.names.values import Function, Instance, UserInstance, Value
 from trainshift.python.syntax.chunk_syntax import Scope, Site, argument, imported_name, root_name
-from trainshift.static_graphs.reading.abstract_values import ordered
+from trainshift.static_graphs.domain.abstract_values import ordered
 from trainshift.static_graphs.reading.function import Mode
 from trainshift.static_graphs.tables.api import is_layer_class
 

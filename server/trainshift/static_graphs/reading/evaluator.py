@@ -27,7 +27,7 @@ from trainshift.python.names.values import Value as Thing
 from trainshift.python.syntax.chunk_syntax import Binding, Scope, Site, argument, dotted, root_name
 from trainshift.python.syntax.slotted_ast import kind_of
 from trainshift.python.values.heap import Attribute
-from trainshift.static_graphs.reading.abstract_values import (
+from trainshift.static_graphs.domain.abstract_values import (
     NO_CONSTANT,
     NOTHING,
     NUMBER,

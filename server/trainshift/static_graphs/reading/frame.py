@@ -6,7 +6,7 @@ import ast
 from dataclasses import dataclass, replace
 
 from trainshift.python.syntax.chunk_syntax import Scope, Statement
-from trainshift.static_graphs.reading.abstract_values import AbstractValue, Env
+from trainshift.static_graphs.domain.abstract_values import AbstractValue, Env
 from trainshift.static_graphs.reading.function import StaticFunction, Truth
 
 

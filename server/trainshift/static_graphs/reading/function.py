@@ -15,7 +15,7 @@ from trainshift.python.names.classes import is_decorated
 from trainshift.python.names.script import Script
 from trainshift.python.names.values import Class, Function, UserInstance
 from trainshift.python.syntax.chunk_syntax import FunctionNode, Scope, Statement
-from trainshift.static_graphs.reading.abstract_values import NOTHING, UNKNOWN, AbstractValue, Env
+from trainshift.static_graphs.domain.abstract_values import NOTHING, UNKNOWN, AbstractValue, Env
 from trainshift.static_graphs.reading.heap import Stores
 
 

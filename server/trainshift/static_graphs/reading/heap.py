@@ -13,7 +13,7 @@ from typing import TypeAlias, TypeVar
 
 from trainshift.python.syntax.chunk_syntax import Scope
 from trainshift.python.values.heap import Attribute
-from trainshift.static_graphs.reading.abstract_values import NOTHING, AbstractValue, join, shallow
+from trainshift.static_graphs.domain.abstract_values import NOTHING, AbstractValue, join, shallow
 
 MUTABLE = frozenset({"list", "dict", "set"})
 

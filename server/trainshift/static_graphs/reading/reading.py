@@ -22,7 +22,7 @@ from trainshift.python.names.values import Value as Thing
 from trainshift.python.syntax.call_binding import bind_call, bind_values, parameters
 from trainshift.python.syntax.chunk_syntax import Binding, Scope, Site, Statement
 from trainshift.python.values.heap import Attribute
-from trainshift.static_graphs.reading.abstract_values import (
+from trainshift.static_graphs.domain.abstract_values import (
     NOTHING,
     UNKNOWN,
     AbstractValue,

@@ -14,7 +14,7 @@ from trainshift.python.flow.traversal import reachable
 from trainshift.python.names.values import Instance
 from trainshift.python.syntax.call_binding import bind_call
 from trainshift.python.syntax.chunk_syntax import Binding, Scope, Statement, arguments, own_parts
-from trainshift.static_graphs.reading.abstract_values import NUMBERS, AbstractValue, Dim, python, tensor
+from trainshift.static_graphs.domain.abstract_values import NUMBERS, AbstractValue, Dim, python, tensor
 from trainshift.static_graphs.reading.entries import forward_of
 from trainshift.static_graphs.reading.frame import Frame
 from trainshift.static_graphs.reading.function import Mode, StaticFunction

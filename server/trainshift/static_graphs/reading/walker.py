@@ -13,7 +13,7 @@ from trainshift.python.names.values import Function
 from trainshift.python.syntax.chunk_syntax import Scope, Statement, dotted
 from trainshift.python.syntax.collect import as_load
 from trainshift.python.values.heap import Attribute
-from trainshift.static_graphs.reading.abstract_values import (
+from trainshift.static_graphs.domain.abstract_values import (
     NOTHING,
     UNBOUND,
     UNKNOWN,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from trainshift.static_graphs.reading.abstract_values import OPEN_SIZES, Dim, Shape, Size
+from trainshift.static_graphs.domain.abstract_values import OPEN_SIZES, Dim, Shape, Size
 
 # Layers by a part of their names.
 _KEEPS = re.compile(

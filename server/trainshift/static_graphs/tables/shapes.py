@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from trainshift.static_graphs.reading.abstract_values import (
+from trainshift.static_graphs.domain.abstract_values import (
     NUMBER,
     AbstractValue,
     Dim,
