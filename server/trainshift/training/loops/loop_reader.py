@@ -30,6 +30,7 @@ from trainshift.training.execution.origins import Origins
 from trainshift.training.horovod.existing_use import Horovod
 from trainshift.training.loops.agents import Agents
 from trainshift.training.loops.loop_kinds import FITTING, Loop, Pattern, is_loop, outermost_loop
+from trainshift.training.loops.overrides import hands_on, is_handed_on
 from trainshift.training.loops.session_loops import SessionLoops
 from trainshift.training.loops.step_names import STEPPING
 from trainshift.training.loops.steps import APPLY, Step, Steps
@@ -170,7 +171,7 @@ class _Reader:
             function = site.node.func
             if not isinstance(function, ast.Attribute) or site in self._hidden_fits:
                 continue
-            if self._is_own(self._names.callee(site)):
+            if self._is_own(self._names.callee(site)) or is_handed_on(self._script, site):
                 continue
             values = self._fitted(function.value, site)
             known = self._names.may_be(values, *api.MODEL) or any(map(_is_loaded_by_horovod, values))
@@ -225,7 +226,8 @@ class _Reader:
 
     def _is_own(self, called: Values) -> bool:
         """Return whether the callee is a function of the script, and not possibly a model's."""
-        return any(isinstance(value, Function) for value in called) and not any(
+        own = [each.scope for each in called if isinstance(each, Function)]
+        return not all(hands_on(self._script, each) for each in own) and not any(
             isinstance(value, Member) and self._names.is_a(value.owner, *api.MODEL) for value in called
         )
 
