@@ -51,7 +51,7 @@ from trainshift.python.syntax.chunk_syntax import Site, Statement, argument
 from trainshift.python.syntax.precedence import Frame, Level, of_each, product
 from trainshift.rewriting.prerequisites import Prerequisites
 from trainshift.training.data.loop_iterables import Iterated
-from trainshift.training.data.remaining_steps import is_rest, is_restored_count, whole_of_rest
+from trainshift.training.data.remaining_steps import is_restored_count, whole_of_rest
 from trainshift.training.data.step_counts import StepCounts, stays
 from trainshift.training.horovod.existing_use import Horovod
 from trainshift.training.learning_rates.rates import Rates
@@ -100,7 +100,8 @@ def propose(program: Program, report: Report) -> Proposals:
                 yield report.withheld(target, f"{text} may be None: give it a name first")
                 continue
             doubts: tuple[str, ...] = (count.doubt,) if count.doubt else ()
-            if not is_rest(count.node) and is_restored_count(program, of_call(site).part(count.node)):
+            number_at = of_call(site).part(count.node)
+            if whole_of_rest(program, number_at) is None and is_restored_count(program, number_at):
                 doubts += (_LEFT,)
             number = program.script.text(count.node, site)
             title = f"Divide the {count.what} ({number}) among the ranks"

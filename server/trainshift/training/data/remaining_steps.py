@@ -1,7 +1,7 @@
 """Remaining steps: what is left of a number of steps after those that a restored counter has counted.
 
-A rank's counter, also one restored from a checkpoint, counts its own steps: of ``STEPS - done`` only the
-first number is divided.
+A rank's counter, also one restored from a checkpoint or from a file that the script itself writes, counts its
+own steps: of ``STEPS - done`` only the first number is divided.
 """
 
 from __future__ import annotations
@@ -10,12 +10,14 @@ import ast
 from functools import partial
 from typing import TypeGuard
 
+from trainshift.core.libraries import Libraries
 from trainshift.core.program import Program
 from trainshift.libraries import api
 from trainshift.libraries.methods import named
 from trainshift.python.flow.traversal import reachable
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.values import Instance
+from trainshift.training.rank_regions.read_back import ReadBack
 
 _VARIABLE = "tensorflow.Variable"
 
@@ -42,18 +44,26 @@ def is_rest(node: ast.expr) -> TypeGuard[ast.BinOp]:
 
 
 def is_restored_count(program: Program, at: Occurrence) -> bool:
-    """Return whether a number comes from a counter in a checkpoint, or from an optimizer's."""
-    if not any(True for _ in program.script.sites_named(*named("restoring"))):
+    """Return whether a number comes from a counter: a checkpoint's, an optimizer's, or one kept in a file."""
+    restores = any(True for _ in program.script.sites_named(*named("restoring")))
+    reads = program.fact(Libraries).names_stating("reads")
+    if not restores and not any(True for _ in program.script.sites_named(*sorted(reads))):
         return False
     behind = reachable([at], partial(_parts, program), lambda each: id(each.node))
-    return any(_is_counter(program, each) for each in behind)
+    return any((restores and _is_counter(program, each)) or _is_of_file(program, each) for each in behind)
 
 
 def _parts(program: Program, at: Occurrence) -> list[Occurrence]:
     """The parts of an expression, or of the value it was bound to."""
-    step = program.names.steps_back(at) if isinstance(at.node, ast.Name) else None
+    step = program.names.steps_back(at) if isinstance(at.node, ast.Name | ast.Call) else None
     found = [at.part(each) for each in ast.iter_child_nodes(at.node) if isinstance(each, ast.expr)]
-    return [*found, *(step.sources if step is not None else ())]
+    return [*found, *((*step.sources, *step.within) if step is not None else ())]
+
+
+def _is_of_file(program: Program, at: Occurrence) -> bool:
+    """Return whether an expression reads a file that the script itself writes."""
+    site = program.script.code.sites_by_node.get(at.node) if isinstance(at.node, ast.Call) else None
+    return site is not None and program.fact(ReadBack).is_kept(site)
 
 
 def _kept_numbers(program: Program) -> set[ast.expr]:

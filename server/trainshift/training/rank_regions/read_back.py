@@ -134,6 +134,12 @@ class ReadBack:
             and not self._is_on_root(each.site)
         ]
 
+    def is_kept(self, call: Site) -> bool:
+        """Return whether a call reads a file that the script itself writes, in this run or an earlier one."""
+        paths = (read_by(call, value) for value in self._program.names.callee(call))
+        read = {key for path in paths if path is not None for key in self._paths.of(of_call(call).part(path))}
+        return not read.isdisjoint(self._written if read else ())
+
     @cached_property
     def taken_away(self) -> list[Read]:
         """The calls by which rank 0 alone removes files that all ranks read before, in text order."""
