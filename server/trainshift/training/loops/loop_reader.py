@@ -303,22 +303,27 @@ class _Reader:
     def _compiled_with(self, fit: Site) -> Iterator[Occurrence]:
         """The optimizers that the fitted model is compiled with."""
         assert isinstance(fit.node.func, ast.Attribute)
-        model = self._root.fact(Origins).creations(Occurrence(fit.node.func.value, fit.scope, fit.statement))
-        name = dotted(fit.node.func.value)
+        place = Occurrence(fit.node.func.value, fit.scope, fit.statement)
+        model, name = self._root.fact(Origins).of(place), dotted(place.node)
         for site, compiled, creations in self._compiles:
-            if compiled == name != "" or not model.isdisjoint(creations):
+            is_known = None not in model | creations
+            if not model.isdisjoint(creations - {None}) or (compiled == name != "" and not is_known):
                 given = argument(site.node, 0, "optimizer")
                 if given is not None:
                     yield Occurrence(given, site.scope, site.statement)
 
     @cached_property
-    def _compiles(self) -> list[tuple[Site, str, frozenset[ast.AST]]]:
-        """The calls of a model's `compile`, each with the model's name and the calls that create it."""
+    def _compiles(self) -> list[tuple[Site, str, frozenset[ast.AST | None]]]:
+        """The calls of a model's `compile`, each with the model's name and the calls that create it.
+
+        These include None if some are unknown.
+        """
         found = []
+        origins = self._root.fact(Origins)
         for site in self._script.sites_named("compile"):
             if isinstance(site.node.func, ast.Attribute):
                 place = Occurrence(site.node.func.value, site.scope, site.statement)
-                found.append((site, dotted(place.node), self._root.fact(Origins).inside_and_out(place)))
+                found.append((site, dotted(place.node), origins.of(place) | origins.inside_and_out(place)))
         return found
 
     # Libraries that hide the fit
