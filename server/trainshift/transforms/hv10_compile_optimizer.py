@@ -36,8 +36,9 @@ from trainshift.core.libraries import Libraries
 from trainshift.core.program import Program
 from trainshift.core.report import Report
 from trainshift.libraries import api
+from trainshift.python.names.uses import NameUses
 from trainshift.python.source.edit import Change, Edit, Side, Withheld
-from trainshift.python.syntax.chunk_syntax import Site, is_alone, last_name
+from trainshift.python.syntax.chunk_syntax import Site, dotted, is_alone, last_name
 from trainshift.python.syntax.fresh_names import fresh_name
 from trainshift.python.syntax.precedence import comments, handed_to
 from trainshift.rewriting.keras.helpers import DISTRIBUTE, Helpers
@@ -214,22 +215,24 @@ def _get(program: Program, report: Report, unnamed: Unnamed) -> Change:
 
 
 def _name(program: Program, compile: Compile) -> str:
-    """The name of the optimizer for a `compile`: with the model's name if there are several."""
+    """The name of the optimizer for a `compile`: with the model's name if there are several in its function.
+
+    Several may share a name, since each is read in the next statement only.
+    """
     made, named, _ = program.fact(Wraps).all
     needed = {wrap.compile for wrap in made} | {each.compile for each in named}
     needed |= {each.compile for each in program.fact(Wraps).unnamed}
-    own = {each: name for each in program.fact(Fits).compiles if (name := _own_name(program, each))}
-    # An attribute, such as `model.optimizer`, is not a variable.
-    home = program.at(compile.site)
-    taken = home.script.code.variables.difference(own.values())
+    own = {each: nodes for each in program.fact(Fits).compiles if (nodes := _own_names(program, each))}
+    home, function = program.at(compile.site), compile.site.scope.function()
     compiles = (each for each in program.fact(Fits).compiles if home.holds(each.site))
-    here = [each for each in compiles if each in needed or each in own]
-    names: dict[Compile, str] = {}
-    for each in here:
-        after_model = "_".join([*_words_of(each), _BASE])
-        base = _BASE if len(here) == 1 and _BASE not in taken else after_model
-        names[each] = fresh_name(base, taken.union(names.values()), first=2)
-    return names[compile]
+    here = [each for each in compiles if each.site.scope.function() is function]
+    count = sum(each in needed or each in own for each in here)
+    ours = {node for each in here for node in own.get(each, ())}
+    after_model = "_".join([*_words_of(compile), _BASE])
+    bases = [*([_BASE] if count == 1 else []), after_model, f"distributed_{after_model}"]
+    uses, scope = home.fact(NameUses), compile.site.scope
+    free = (each for each in bases if not uses.is_taken(each, scope, ours))
+    return next(free, "") or fresh_name(bases[-1], lambda name: uses.is_taken(name, scope, ours), first=2)
 
 
 def _words_of(compile: Compile) -> list[str]:
@@ -239,14 +242,24 @@ def _words_of(compile: Compile) -> list[str]:
     return [word for word in words if word not in ("", "model", "self")]
 
 
-def _own_name(program: Program, compile: Compile) -> str:
-    """The name that an earlier rewrite has given to a call's argument; empty if none has."""
+def _own_names(program: Program, compile: Compile) -> set[ast.AST]:
+    """The uses of the variable that an earlier rewrite has made for a call's argument."""
     given, before = compile.optimizer, program.script.preceding(compile.site.statement)
-    if not isinstance(given, ast.Name) or before is None or not isinstance(before.node, ast.Assign):
-        return ""
+    if not isinstance(given, ast.Name) or not _OURS.fullmatch(given.id):
+        return set()
+    if before is None or not isinstance(before.node, ast.Assign):
+        return set()
     bound = [target.id for target in before.node.targets if isinstance(target, ast.Name)]
-    made = bound == [given.id] and _is_made_and_wrapped(program, before.node.value)
-    return given.id if made and _OURS.fullmatch(given.id) else ""
+    if bound != [given.id] or not _is_made_and_wrapped(program, before.node.value):
+        return set()
+    found: set[ast.AST] = {given}
+    while before is not None and isinstance(before.node, ast.Assign):
+        if {dotted(target).partition(".")[0] for target in before.node.targets} != {given.id}:
+            break
+        parts = ast.walk(before.node)
+        found.update(each for each in parts if isinstance(each, ast.Name) and each.id == given.id)
+        before = program.script.preceding(before)
+    return found
 
 
 def _is_made_and_wrapped(program: Program, node: ast.expr) -> bool:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from trainshift.python.lazy import cached_property
+from trainshift.python.names.scoping import owner_of
 from trainshift.python.names.script import HasScript
 from trainshift.python.syntax.chunk_syntax import COMPREHENSIONS, ChunkSyntax, Scope, Statement, children
 
@@ -50,6 +51,27 @@ class NameUses:
             self._chunks[facts] = found
         return self._chunks[facts]
 
+    def is_taken(self, name: str, around: Scope, ours: Collection[ast.AST] = ()) -> bool:
+        """Return whether a new variable of a scope would bind or hide one that the script uses.
+
+        Uses by the nodes in `ours` do not count.
+        """
+        script, home = self._script, _binder(around)
+        bindings = script.module_bindings.get(name, ()) if home is None else home.bindings.get(name, ())
+        if any(binding.target not in ours for binding in bindings):
+            return True
+        declared = (
+            each.declared_global | each.declared_nonlocal for each in script.scopes if _is_in(each, home)
+        )
+        if any(name in names for names in declared):
+            return True
+        for use in self.of(name):
+            owner = owner_of(name, use.scope)
+            is_inner = owner is not None and owner is not home and _is_in(owner, home)
+            if use.node not in ours and _is_in(use.scope, home) and not is_inner:
+                return True
+        return False
+
     @cached_property
     def quoted_words(self) -> set[str]:
         """Every word in an annotation that is a string."""
@@ -73,6 +95,21 @@ class NameUses:
             return False
         others = script.workspace.scripts if script.workspace is not None else ()
         return not any(name in other.identifiers for other in others if other is not script)
+
+
+def _binder(scope: Scope) -> Scope | None:
+    """The function or class whose variables the statements of a scope bind; None for the module."""
+    while scope.kind == "comprehension" and scope.parent is not None:
+        scope = scope.parent
+    return scope if scope.kind != "module" else None
+
+
+def _is_in(scope: Scope, home: Scope | None) -> bool:
+    """Return whether a scope is another one or inside it; every scope is inside the module, None."""
+    around: Scope | None = scope
+    while around is not None and around is not home:
+        around = around.parent
+    return around is home
 
 
 def readings_in(statement: Statement) -> Iterator[NameUse]:

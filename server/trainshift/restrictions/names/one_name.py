@@ -22,6 +22,7 @@ from trainshift.python.syntax.chunk_syntax import (
     dotted,
     last_name,
 )
+from trainshift.python.syntax.fresh_names import fresh_name
 from trainshift.restrictions.names.second_names import kept_names
 from trainshift.training.objects.creations import Creation, Creations, MadeKind
 from trainshift.training.objects.holders import Held, excludes
@@ -146,8 +147,16 @@ class _Rule:
         found: dict[Creation, str] = {}
         for creation in creations:
             if _can_be_named(creation):
-                found[creation] = self.program.script.fresh(_FRESH[creation.kind], taken=found.values())
+                found[creation] = self._fresh_name(creation, found)
         return found
+
+    def _fresh_name(self, creation: Creation, others: dict[Creation, str]) -> str:
+        """A name that is free where the creation is, and that no other creation of its function gets."""
+        uses, scope = self.program.fact(NameUses), creation.site.scope
+        names = {name for each, name in others.items() if each.site.scope.function() is scope.function()}
+        return fresh_name(
+            _FRESH[creation.kind], lambda name: name in names or uses.is_taken(name, scope), first=2
+        )
 
     def _introduce(self, creation: Creation, name: str) -> Change | None:
         statement = creation.statement
