@@ -115,17 +115,17 @@ class Slot:
     """A slot for an argument or a statement that a rule edits.
 
     `values` are its expressions for `{x}` and `{y}`, and their kind.  `adds` is the code that the rewrite
-    adds.  `watched` names the observed argument, by its call and its position or keyword; `elsewhere` is its
-    value on rank 1 of 4, None if the call is not made there.  `told` maps the forms without a rewrite to the
-    message for the user; an empty text for none. `doubted` are forms for which the reported doubt is
-    unfounded.
+    adds, or the ways to write it.  `watched` names the observed argument, by its call and its position or
+    keyword; `elsewhere` is its value on rank 1 of 4, None if the call is not made there.  `told` maps the
+    forms without a rewrite to the message for the user; an empty text for none. `doubted` are forms for which
+    the reported doubt is unfounded.
     """
 
     name: str
     rule: str
     script: str
     values: tuple[str, str, str]
-    adds: str
+    adds: str | tuple[str, ...]
     watched: tuple[str, int | str] | None = None
     elsewhere: Callable[[Any], Any] | None = lambda value: value
     told: Mapping[str, str] = field(default_factory=dict)
@@ -273,6 +273,7 @@ _HIDDEN = "hidden in * or ** arguments"
 _NAMES = "the optimizer is one of several names"
 _NOWHERE = "where the gradients of this step come from"
 _EVERY_RANK = "which every rank must do"
+_KEPT = (" if hvd.rank() == 0 else []", "if hvd.rank() == 0:")
 _MAY_WRITE = "ModelCheckpoint may write, and stays on every rank"
 _TAKEN = "is assumed to be a list of callbacks that every rank needs"
 _LEFT = "the configuration of the session is left as it is"
@@ -299,7 +300,7 @@ def _listed(name: str, script: str, values: tuple[str, str, str], **more: Any) -
 
 def _saved(name: str, script: str, **more: Any) -> Slot:
     given = {
-        "adds": " if hvd.rank() == 0 else []",
+        "adds": _KEPT,
         "watched": ("fit", "callbacks"),
         "elsewhere": _without("ModelCheckpoint"),
         "told": _told(_MAY_WRITE, *_BINDING) | _told("stays on every rank", *_UNSEEN),
@@ -308,7 +309,9 @@ def _saved(name: str, script: str, **more: Any) -> Slot:
     return Slot(name, "HV09", _TF + _COMPILED + script, _SAVING, **given)
 
 
-def _session(name: str, rule: str, script: str, values: tuple[str, str, str], adds: str, **more: Any) -> Slot:
+def _session(
+    name: str, rule: str, script: str, values: tuple[str, str, str], adds: str | tuple[str, ...], **more: Any
+) -> Slot:
     return Slot(name, rule, _V1 + script, values, adds, **more)
 
 
@@ -665,7 +668,7 @@ SLOTS = [
         "HV09",
         _TF + _COMPILED + "model.fit(1, 2, callbacks=@)\n",
         (f"[{_SAVING[0]}]", f"[{_SAVING[1]}]", "list"),
-        " if hvd.rank() == 0 else []",
+        _KEPT,
         ("fit", "callbacks"),
         _without("ModelCheckpoint"),
         told=_told(_TAKEN, *_UNSEEN[1:])
@@ -795,7 +798,7 @@ SLOTS = [
         "HV12",
         _ESTIMATED + "estimator.train(input_fn=None, hooks=[tf.train.NanTensorHook(1), @])\n",
         _LOGGING,
-        "if hvd.rank() == 0 else []",
+        _KEPT,
         watched=("train", "hooks"),
         elsewhere=_without("LoggingTensorHook"),
         told=_told("stays on every rank", *_BINDING, *_UNSEEN),
@@ -878,7 +881,7 @@ SLOTS = [
         "HV14",
         _GRAPH + _MONITORED.replace("@", "hooks=[@, tf.train.NanTensorHook(1)]"),
         _LOGGING,
-        "if hvd.rank() == 0 else []",
+        _KEPT,
         watched=("MonitoredTrainingSession", "hooks"),
         elsewhere=_without("LoggingTensorHook"),
         told=_told("stays on every rank", *_BINDING, *_UNSEEN),
