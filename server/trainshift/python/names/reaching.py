@@ -157,7 +157,7 @@ class _Sketch:
             self._behind[node] = reaching
 
     def _follow(self, code: list[ast.stmt]) -> None:
-        cfg = build(code, swallows=_may_suppress)
+        cfg = build(code, swallows=may_suppress)
         outside = {self._name} if self._bindings[None] else ()
         reaching = Definitions(cfg, outside=outside, only={self._name})
         for _, block in self._blocks.values():
@@ -285,7 +285,7 @@ def _is_inline(binding: Binding) -> bool:
     return binding.kind == "value" and not is_target
 
 
-def _may_suppress(item: ast.withitem) -> bool:
+def may_suppress(item: ast.withitem) -> bool:
     """Return whether a manager is known to suppress exceptions, by the last part of its name."""
     node = item.context_expr
     return isinstance(node, ast.Call) and last_name(node.func) in _SUPPRESSING

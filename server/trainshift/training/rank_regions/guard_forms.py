@@ -23,6 +23,7 @@ from trainshift.training.loops.effects import Effects
 from trainshift.training.loops.steps import is_plain
 from trainshift.training.loops.what_trains import WhatTrains
 from trainshift.training.rank_regions import summary_writers as writers
+from trainshift.training.rank_regions.readers import Readers
 from trainshift.training.rank_regions.restored import Restored
 from trainshift.training.uniformity.value_flow import ValueFlow
 
@@ -255,7 +256,7 @@ class GuardForms:
         body = [part for each in statement.branches["body"] for part in ast.walk(each.node)]
         bound = {part.id for part in body if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)}
         for name in sorted(bound):
-            if self.is_read_after(name, statement):
+            if self._program.fact(Readers).is_read_after(name, statement):
                 return f"the block under it sets {name}, which is read later"
         return ""
 
@@ -270,23 +271,8 @@ class GuardForms:
             all(map(is_for_root, statement.branches["body"]))
             and not self._acting(call.outer, call.site)
             and (bound is None or isinstance(bound, ast.Name))
-            and (bound is None or not self.is_read_after(bound.id, statement))
+            and (bound is None or not self._program.fact(Readers).is_read_after(bound.id, statement))
         )
-
-    def is_read_after(self, name: str, statement: Statement) -> bool:
-        """Return whether the name is read after the statement, in its function, before it is bound again."""
-        for current in statement.path():
-            block, index = self._script.siblings(current)
-            for after in block[index + 1 :]:
-                uses = [
-                    part for part in ast.walk(after.node) if isinstance(part, ast.Name) and part.id == name
-                ]
-                if uses:
-                    first = min(uses, key=lambda part: (part.lineno, part.col_offset))
-                    return isinstance(first.ctx, ast.Load)
-            if current.parent is not None and current.parent.scope is not current.scope:
-                return False
-        return False
 
     def _doubt(self, outer: ast.expr, site: Site) -> str:
         """The doubt about an unknown function that other ranks will not call."""

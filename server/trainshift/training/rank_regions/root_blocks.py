@@ -1,7 +1,7 @@
 """Find the loops and ``with`` blocks that are for rank 0 as a whole, because each of their statements is.
 
 Only rank 0 runs their headers, too: these have no effect, iterate nothing that is used up by it, and bind
-nothing that is read later.
+nothing that is read later.  Nor do they raise what every rank handles.
 """
 
 from __future__ import annotations
@@ -11,12 +11,15 @@ from collections.abc import Set
 
 from trainshift.core.libraries import Libraries
 from trainshift.core.program import Program
+from trainshift.python.flow.evaluation import TRIES, WITHS
 from trainshift.python.names.occurrence import Occurrence
+from trainshift.python.names.reaching import may_suppress
 from trainshift.python.names.values import Library
-from trainshift.python.syntax.chunk_syntax import Statement
+from trainshift.python.syntax.chunk_syntax import Statement, last_name
+from trainshift.python.values.call_graph import statements_around
 from trainshift.python.values.effects import Effect
 from trainshift.training.loops.effects import Effects
-from trainshift.training.rank_regions.guard_forms import GuardForms
+from trainshift.training.rank_regions.readers import Readers
 
 # Attributes and functions whose results can be iterated any number of times.
 _LASTING = frozenset(
@@ -25,6 +28,11 @@ _LASTING = frozenset(
 )
 _VIEWS = frozenset({"items", "keys", "values"})
 _PASSING = frozenset({"enumerate", "list", "reversed", "sorted", "zip"})
+# Expressions and operators that raise nothing, if their parts do not.
+_STILL = (ast.Name, ast.Constant, ast.Tuple, ast.List, ast.BoolOp, ast.UnaryOp, ast.Compare)
+_HARMLESS = (*_STILL, ast.expr_context, ast.boolop, ast.unaryop, ast.cmpop)
+# The exceptions that no header raises.
+_FROM_ELSEWHERE = frozenset({"ImportError", "KeyboardInterrupt", "ModuleNotFoundError"})
 
 
 class RootBlocks:
@@ -65,8 +73,42 @@ class RootBlocks:
             is_still = self._is_opened(node.items[0], statement)
         else:
             return False
+        if not is_still or (self._may_raise(node) and self._is_handled(statement)):
+            return False
         inside = (each for block in statement.branches.values() for each in block)
-        return is_still and all(self.is_whole(each, guarded, others) for each in inside)
+        return all(self.is_whole(each, guarded, others) for each in inside)
+
+    def _is_handled(self, statement: Statement) -> bool:
+        """Return whether the script may go on after what a statement raises."""
+        return any(map(_may_handle, statements_around(self._script.names, statement)))
+
+    def _may_raise(self, node: ast.If | ast.For | ast.With) -> bool:
+        """Return whether a header may raise an exception, such as by a missing key.
+
+        What the opening of a file raises, rank 0 alone meets in every form of the guard.
+        """
+        if isinstance(node, ast.With):
+            return False
+        if isinstance(node, ast.If):
+            return not all(isinstance(each, _HARMLESS) for each in ast.walk(node.test))
+        counts = isinstance(node.iter, ast.Call) and self._builtins(node.iter) <= {
+            "enumerate",
+            "zip",
+            "range",
+        }
+        given = node.iter.args if counts and isinstance(node.iter, ast.Call) else [node.iter]
+        parts = [part for each in given for part in ast.walk(each)]
+        is_harmless = all(
+            isinstance(each, _HARMLESS) or (isinstance(each, ast.Attribute) and each.attr in _LASTING)
+            for each in parts
+        )
+        return not is_harmless or not (counts or isinstance(node.target, ast.Name))
+
+    def _builtins(self, call: ast.Call) -> set[str]:
+        """Return the builtins that an expression may call; other names keep their package."""
+        callees = self._script.names.callee(self._script.site_of(call))
+        names = [each.name if isinstance(each, Library) else "?" for each in callees]
+        return {each.removeprefix("builtins.") for each in names} or {"?"}
 
     def _is_unread(self, target: ast.expr | None, statement: Statement) -> bool:
         """Return whether a header binds only names, which are not read later."""
@@ -75,8 +117,8 @@ class RootBlocks:
         parts = [each for each in ast.walk(target) if isinstance(each, ast.expr)]
         names = [each.id for each in parts if isinstance(each, ast.Name)]
         plain = all(isinstance(each, ast.Name | ast.Tuple | ast.List) for each in parts)
-        forms = self._program.fact(GuardForms)
-        return plain and not any(forms.is_read_after(name, statement) for name in names)
+        readers = self._program.fact(Readers)
+        return plain and not any(readers.is_read_after(name, statement) for name in names)
 
     def _is_opened(self, item: ast.withitem, statement: Statement) -> bool:
         """Return whether a file is opened that only the block reads."""
@@ -116,3 +158,12 @@ class RootBlocks:
         if step is None or step.unseen or not step.sources:
             return False
         return all(self._is_literal(each, seen | {at.node}) for each in step.sources)
+
+
+def _may_handle(statement: Statement) -> bool:
+    """Return whether a statement catches what a block of it raises."""
+    node = statement.node
+    if isinstance(node, TRIES):
+        handlers: list[ast.ExceptHandler] = getattr(node, "handlers", [])
+        return any(each.type is None or last_name(each.type) not in _FROM_ELSEWHERE for each in handlers)
+    return isinstance(node, WITHS) and any(map(may_suppress, node.items))
