@@ -10,7 +10,7 @@ import pytest
 from trainshift.engine.checking import check
 from trainshift.engine.conversion import Status, convert_program
 from trainshift.engine.live import Live
-from trainshift.engine.programs import Claims, KeptClaims, Programs
+from trainshift.engine.programs import Claims, KeptClaims, Programs, told_apart
 from trainshift.engine.settings import Settings, Severity
 from trainshift.engine.workspace import ParsedFiles, files_in_memory, linked
 from trainshift.python.names.reachability import Reachability, idle_scopes
@@ -550,3 +550,9 @@ def test_a_module_that_relies_on_the_start_file_says_that_it_only_imports() -> N
         ("", "Import and start Horovod, one GPU per rank"),
         ("/p/steps.py", "Import Horovod"),
     ]
+
+
+def test_files_of_one_name_are_told_apart_by_their_folders() -> None:
+    assert told_apart("/a/b/main.py", "/a/c/train.py") == ("main.py", "train.py")
+    assert told_apart("/a/b/main.py", "/a/c/main.py") == ("b/main.py", "c/main.py")
+    assert told_apart("/a/main.py", "/a/c/main.py") == ("main.py", "c/main.py")

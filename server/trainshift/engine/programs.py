@@ -340,12 +340,22 @@ def _disagreements(analysis: Analysis, rivals: Iterable[Claims]) -> Iterator[Wit
     for rival in rivals:
         for place in rival.disputes(wanted):
             change = changes[place]
-            mine, other = (posixpath.basename(each) for each in (analysis.scripts[0].path, rival.start))
+            mine, other = told_apart(analysis.scripts[0].path, rival.start)
             reason = (
                 f"{mine} and {other} need different changes to this statement; "
                 "give each of them code of its own here"
             )
             yield Withheld(change.rule, change.target, reason, True)
+
+
+def told_apart(one: str, other: str) -> tuple[str, str]:
+    """Return the base names of two files; if these are equal, with the folders in which the files differ."""
+    names = posixpath.basename(one), posixpath.basename(other)
+    if names[0] != names[1] or one == other:
+        return names
+    parts, others = one.split("/"), other.split("/")
+    shared = len(posixpath.commonprefix([parts, others]))
+    return "/".join(parts[shared:]), "/".join(others[shared:])
 
 
 def made_by(analysis: Analysis) -> dict[tuple[str, Span, str], Wanted]:

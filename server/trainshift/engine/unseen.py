@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+import re
 
 from trainshift.core.libraries import full_name
 from trainshift.core.program import Program
 from trainshift.libraries import api
+from trainshift.libraries.common import is_common
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.values import Function, texts
 from trainshift.python.syntax.chunk_syntax import Site, argument, arguments
@@ -17,17 +19,16 @@ from trainshift.training.loops.step_names import STEPPING
 from trainshift.training.loops.steps import Steps
 from trainshift.training.optimizers.graphs import Graphs
 
-# Functions that load a graph, or look up an operation by its name.
-_LOADING = (
-    "import_meta_graph",
-    "import_graph_def",
-    "load",
-    "load_model",
-    "get_operation_by_name",
-    "get_tensor_by_name",
-    "get_collection",
-)
+# A method of a graph that looks up a tensor, whose computation changes nothing, and an operation's
+# tensors.
+_TENSOR = "get_tensor_by_name"
+_OPERATIONS = ("get_operation_by_name",)
+_OF_OPERATION = ("outputs", "inputs")
+_RUNNING = ("run", "eval")
+_NAME_OF_TENSOR = re.compile(r".+:\d+")
 _CHANGING = ("assign", "scatter", "Supervisor", "py_func", "numpy_function")
+# Methods whose results are, or may be, operations that change variables.
+_NOT_METHODS = (*_CHANGING, *STEPPING, *_OPERATIONS, "get_collection")
 _LIBRARY_STEPS = ("create_train_op", "optimize_loss")
 
 
@@ -45,22 +46,34 @@ def unseen_run(program: Program) -> tuple[Site, str] | None:
     return None
 
 
+def only_predicts(program: Program) -> bool:
+    """Return whether a program makes sessions in which nothing trains, and trains in no other way."""
+    return (
+        not program.fact(Loops).own
+        and any(
+            program.names.calls(site, *api.SESSION)
+            for site in program.script.sites_calling(api.last_names(*api.SESSION))
+        )
+        and _only_computes(program)
+    )
+
+
 def _only_computes(program: Program) -> bool:
     """Return whether sessions only run operations of TensorFlow functions that change no variable."""
     script = program.script
-    if any(script.sites_named(*_LOADING, *STEPPING)):
-        return False
     runs = [
         (site.node.func.value, site)
-        for site in script.sites_named("run", "eval")
+        for site in script.sites_named(*_RUNNING)
         if isinstance(site.node.func, ast.Attribute)
     ]
     asked = ((argument(site.node, 0, "fetches"), site) for _, site in runs if site.name == "run")
     fetched = [(node, site) for node, site in asked if node is not None]
+    tensors = {site.node: site for site in script.sites_named(_TENSOR, *_OPERATIONS) if _gives_tensors(site)}
     behind = (
         at
         for node, site in (*fetched, *runs)
-        for at in occurrences_behind(script, node, site.scope, site.statement, {})
+        for at in occurrences_behind(script, node, site.scope, site.statement, tensors)
+        if at.node not in tensors and getattr(at.node, "value", None) not in tensors
     )
     return (
         bool(runs)
@@ -74,29 +87,41 @@ def _is_computed(program: Program, at: Occurrence) -> bool:
     """Return whether a value has a known source whose computation changes no variable."""
     names = program.names
     if isinstance(at.node, ast.Call):
-        full = names.full_names(at.node.func, at.scope, at.statement)
         site = program.script.site_of(at.node)
-        return all(map(_is_computation, full)) if full else bool(names.called_functions(site))
+        full = names.full_names(at.node.func, at.scope, at.statement)
+        if full or names.called_functions(site):
+            return all(map(_is_computation, full))
+        # A method of an object that is computed itself.
+        return isinstance(at.node.func, ast.Attribute) and not site.name.startswith(_NOT_METHODS)
     if isinstance(at.node, ast.Name | ast.Attribute):
         step = names.steps_back(at)
         if step is not None and step.sources and not step.unseen:
             return True
         full = names.full_names(at.node, at.scope, at.statement)
-        return bool(full) and all(map(_is_computation, full))
+        # An attribute is judged by its object.
+        return (bool(full) or isinstance(at.node, ast.Attribute)) and all(map(_is_computation, full))
     return True
+
+
+def _gives_tensors(site: Site) -> bool:
+    """Return whether a call looks a tensor up, or an operation of which only the tensors are used."""
+    around = site.parent
+    of_operation = isinstance(around, ast.Attribute) and around.attr in _OF_OPERATION
+    return site.name == _TENSOR or of_operation
 
 
 def _is_name_of_operation(program: Program, node: ast.expr, site: Site) -> bool:
     """Return whether a session may run an operation by its name."""
     parts = node.elts if isinstance(node, ast.List | ast.Tuple) else [node]
-    return any(texts(program.names.site_values(part, site)) for part in parts)
+    found = (text for part in parts for text in texts(program.names.site_values(part, site)))
+    return not all(map(_NAME_OF_TENSOR.fullmatch, found))
 
 
 def _is_computation(name: str) -> bool:
     """Return whether a full name belongs to a library's function that computes and changes no variable."""
     library, *rest = name.split(".")
-    known = library in ("tensorflow", "numpy", "builtins") and "contrib" not in rest
-    return known and not (rest and rest[-1].startswith(_CHANGING))
+    known = (library == "tensorflow" or is_common(name)) and "contrib" not in rest
+    return known and not (rest and rest[-1].startswith((*_CHANGING, *STEPPING)))
 
 
 def _hands_session_on(program: Program, site: Site) -> bool:

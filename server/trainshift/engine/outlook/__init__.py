@@ -11,7 +11,7 @@ from trainshift.core.program import Program
 from trainshift.engine.findings import ON_LOOPS, find
 from trainshift.engine.outlook.starred import hidden_fit, hidden_start
 from trainshift.engine.own_codes import UNSUPPORTED_VERSION
-from trainshift.engine.unseen import handed_optimizer, unrun_step, unseen_run, unseen_training
+from trainshift.engine.unseen import handed_optimizer, only_predicts, unrun_step, unseen_run, unseen_training
 from trainshift.engine.versions.runtime import contradiction
 from trainshift.libraries import api
 from trainshift.libraries.entries import Role
@@ -118,6 +118,8 @@ def look(program: Program, pause: Callable[[], None] = lambda: None) -> Outlook:
     if strategy is not None:
         makers = (program.script.span(site.node, site) for site in program.fact(Strategies).makers)
         return Outlook(False, True, strategy[1], strategy[0], "HV17", tuple(makers))
+    if only_predicts(program):
+        return Outlook(False, reason=LOOKED_FOR)
     for obstacle in (
         _foreign_loop,
         _foreign_setup,
