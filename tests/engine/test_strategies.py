@@ -105,8 +105,13 @@ def test_one_file_alone_is_refused() -> None:
     conversion = converted(PROGRAM, "train.py", "dist.py")
     assert (conversion.status, conversion.path) == (Status.REFUSED, f"{ROOT}dist.py")
     assert "several files" in conversion.reason
+
+
+def test_a_file_that_imports_only_the_strategy_still_runs_the_other() -> None:
     alone = PROGRAM | {"model.py": MODEL.replace("GLOBAL, strategy", "strategy")}
-    assert "imports only strategy" in converted(alone, "train.py").reason
+    assert "\nimport dist\n" in changed(converted(alone, "train.py"))["model.py"]
+    taken = {"model.py": alone["model.py"] + "\ndist = 3\n"}
+    assert "imports only strategy" in converted(alone | taken, "train.py").reason
 
 
 def test_all_choices_must_be_strategies_that_can_go() -> None:

@@ -415,10 +415,18 @@ class Removal:
         statement, alias = binding.statement, binding.target
         assert statement is not None
         assert isinstance(alias, ast.alias)
-        if not isinstance(statement.node, ast.ImportFrom) or len(statement.node.names) < 2:
+        node = statement.node
+        if not isinstance(node, ast.ImportFrom):
             raise NotUnderstood(f"another file imports only {imported_name(binding)}")
+        if len(node.names) > 1:
+            self._drop(node, self._script.span(alias, statement))
+        else:
+            # The file still runs.
+            root = (node.module or "").partition(".")[0]
+            if node.level or root in script.module_bindings or script.loads(root):
+                raise NotUnderstood(f"another file imports only {imported_name(binding)}")
+            self._replace(self._script.statement_span(statement), f"import {node.module}")
         self._left.setdefault(statement, Left(statement, "Import no strategy"))
-        self._drop(statement.node, self._script.span(alias, statement))
 
 
 def _class_name(use: Use) -> ast.Attribute | None:
