@@ -180,7 +180,7 @@ class Pull(Writer):
             call = self.helper("_add_at", place.value, as_value(place.slice), bar)
             self.passes.emit(terms.assign(place.value, call))
         else:
-            self.passes.emit(terms.assign(place, self.helper("_add", place, bar)))
+            self._add_to(place, node.expr, bar)
         self.push(base, terms.name(held))
 
     def _display(self, node: Node, bar: ast.expr) -> None:
@@ -294,18 +294,45 @@ class Pull(Writer):
         if pending:
             bar = self.helper("_unbroadcast", bar, expr)
         assert isinstance(place, ast.Subscript)
+        self._add_to(place, expr, bar)
+
+    def _add_to(self, place: ast.Subscript, expr: ast.expr, bar: ast.expr) -> None:
+        """Add to a place of an adjoint, which belongs to an element.
+
+        In `x[index][0]`, `x[index]` may be a copy, and contain an element of `x` twice: its adjoint is new,
+        and is added to that of `x`.
+        """
+        owner = expr.value if isinstance(expr, ast.Subscript) else None
+        whole, copied = place.value, owner is not None and self._copies(owner)
+        if copied:
+            held = terms.name(self.function.fresh("part_bar"))
+            self.passes.emit(terms.assign(held, self.helper("_cells", whole)))
+            place = ast.Subscript(held, place.slice, ast.Load())
         kind = self.nodes.reader.kind(expr)
-        base = self.nodes.reader.kind(expr.value) if isinstance(expr, ast.Subscript) else None
-        index = place.slice
-        if self.in_tensor(expr) or not self.is_one_place(index, base is not None and base.has("array")):
-            held = place.value
-            self.passes.emit(terms.assign(held, self.helper("_add_at", held, as_value(index), bar)))
+        array = owner is not None and self.nodes.reader.kind(owner).has("array")
+        if self.in_tensor(expr) or not self.is_one_place(place.slice, array):
+            part = place.value
+            self.passes.emit(terms.assign(part, self.helper("_add_at", part, as_value(place.slice), bar)))
         elif kind.numeric:
             self.passes.emit(terms.added(place, terms.simplified(bar)))
         elif kind.has("array"):
             self.passes.emit(terms.added(place, bar))
         else:
             self.passes.emit(terms.assign(place, self.helper("_add", place, bar)))
+        if copied:
+            assert isinstance(whole, ast.Subscript)
+            assert owner is not None
+            self._add_to(whole, owner, place.value)
+
+    def _copies(self, expr: ast.expr) -> bool:
+        """Return whether an element may be part of a copy that an array of indices made of an array."""
+        while isinstance(expr, ast.Subscript):
+            base = self.nodes.reader.kind(expr.value)
+            listed = base.has("list", "tuple", "dict") and not base.has("array")
+            if not listed and not self.is_one_place(expr.slice, True):
+                return True
+            expr = expr.value
+        return False
 
     def in_tensor(self, expr: ast.expr) -> bool:
         """Return whether an element belongs to a tensor, which is never mutated."""
@@ -591,6 +618,9 @@ class Pull(Writer):
         place: ast.expr | None = None
         if target is not None and self._is_changed_copy(child, target.kind(param)):
             return None
+        if child.sort == "item" and self._copies(child.expr):
+            if target is None or not target.kind(param).changes:
+                return None
         if child.sort == "name":
             assert isinstance(child.expr, ast.Name)
             place = terms.name(self.start(child.expr.id))
