@@ -174,15 +174,27 @@ class Containers:
     # Additions
 
     def additions(self, at: Occurrence) -> Iterator[ItemBinding]:
-        """Yield the later additions to the container of a (dotted) name, by assignment or by a method."""
-        node = at.node
-        last = last_name(node)
+        """Yield the later additions to the container of a (dotted) name, by assignment or by a method.
+
+        They may name it otherwise: ``self.seen.append(x)`` where `at` is ``log.seen``.
+        """
+        last = last_name(at.node)
         items = [*self._script.item_bindings(last), *self._of_several.get(last, ())]
-        name = dotted(node) if items else ""
-        for item in items if name else ():
-            if any(dotted(each) == name for each in alternatives(item.base) or [item.base]):
-                if not isinstance(node, ast.Name) or _may_be_one(node.id, at.scope, item.binding.scope):
-                    yield item
+        name = dotted(at.node) if items else ""
+        places = [at] if name else []
+        if isinstance(at.node, ast.Attribute) and any(dotted(each.base) != name for each in items):
+            places += self._first_places(at)
+        named = [(place, dotted(place.node)) for place in places]
+        for item in items if named else ():
+            bases = {dotted(each) for each in alternatives(item.base) or [item.base]}
+            if any(name in bases and _may_hold(place, item) for place, name in named):
+                yield item
+
+    def _first_places(self, at: Occurrence) -> Iterator[Occurrence]:
+        """Yield the names under which the containers that a name may be are made."""
+        for value in self._names.values(at.node, at.scope, at.statement):
+            if isinstance(value, Display):
+                yield from _first_names(value)
 
     @cached_property
     def _of_several(self) -> dict[str, list[ItemBinding]]:
@@ -211,9 +223,7 @@ class Containers:
             self._open.discard(at.node)
 
     def _bindings_of_added(self, at: Occurrence, key: object) -> Iterator[Binding]:
-        values = self._names.values(at.node, at.scope, at.statement)
-        first = [_first_names(value) for value in values if isinstance(value, Display)]
-        places = (at, *(place for places in first for place in places))
+        places = (at, *self._first_places(at))
         for item in dict.fromkeys(item for place in places for item in self._names.additions(place)):
             other = _constant(item.key) if item.key is not None else None
             if key is None or other is None or key == other:
@@ -259,11 +269,29 @@ def _may_be_one(name: str, here: Scope, there: Scope) -> bool:
 def _first_names(display: Display) -> Iterator[Occurrence]:
     """The names that the statement that writes a container out binds to it."""
     match display.statement.node if display.statement is not None else None:
-        case ast.Assign(targets, value) if value is display.node:
+        case ast.Assign(targets, value):
             for target in targets:
-                yield Occurrence(target, display.scope, display.statement)
+                for one, held in _paired(target, value):
+                    if held is display.node:
+                        yield Occurrence(one, display.scope, display.statement)
         case ast.AnnAssign(target, _, value) if value is display.node:
             yield Occurrence(target, display.scope, display.statement)
+
+
+def _paired(target: ast.expr, value: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """Yield the targets of an assignment with their values, those of tuples one by one."""
+    match target, value:
+        case ast.Tuple(targets) | ast.List(targets), ast.Tuple(values) | ast.List(values):
+            if len(targets) == len(values) and not any(isinstance(each, ast.Starred) for each in targets):
+                for one, held in zip(targets, values, strict=True):
+                    yield from _paired(one, held)
+        case _:
+            yield target, value
+
+
+def _may_hold(place: Occurrence, item: ItemBinding) -> bool:
+    """Return whether a name means the same container where something is added to it."""
+    return not isinstance(place.node, ast.Name) or _may_be_one(place.node.id, place.scope, item.binding.scope)
 
 
 def _constant(node: ast.expr) -> object:
