@@ -6,7 +6,9 @@ Every rule, restriction and hazard uses this fact, so that they agree about each
 from __future__ import annotations
 
 import ast
+import posixpath
 from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 from trainshift.core.program import Program
 from trainshift.libraries import api, entries
@@ -66,6 +68,36 @@ def argument_stated(call: ast.Call, stated: str) -> ast.expr | None:
     """
     position, _, name = stated.partition(".")
     return argument(call, int(position), name)
+
+
+class ReturnedPath(NamedTuple):
+    """The path that a call is given and returns; `is_first` of several values, None where it is not given."""
+
+    node: ast.expr | None
+    is_first: bool
+
+
+def path_returned(name: str, call: ast.Call) -> ReturnedPath | None:
+    """Return the path that a call of a library's function is given and returns; None if it returns another.
+
+    The fact ``1.dst`` names it, ``1.filename[0]`` as the first of several values, and ``1.dst/`` as one that
+    may be a folder, in which case the call returns that of a file in it.
+    """
+    stated = str(entries.fact(name, "returns_path") or "")
+    path = argument_stated(call, stated.rstrip("/").removesuffix("[0]")) if stated else None
+    if not stated or (stated.endswith("/") and not (path is not None and _ends_in_file(path, call))):
+        return None
+    return ReturnedPath(path, stated.endswith("[0]"))
+
+
+def _ends_in_file(path: ast.expr, call: ast.Call) -> bool:
+    """Return whether a path ends in a file name: a literal with a suffix, or the path of the source."""
+    match path:
+        case ast.Constant(str(text)):
+            return bool(posixpath.splitext(text)[1])
+        case ast.JoinedStr([*_, last]) | ast.BinOp(right=last) | ast.Call(args=[*_, last], keywords=[]):
+            return _ends_in_file(last, call)
+    return bool(call.args) and ast.dump(path) == ast.dump(call.args[0])
 
 
 class Libraries:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 
-from trainshift.core.libraries import argument_stated
+from trainshift.core.libraries import path_returned
 from trainshift.core.program import Program
 from trainshift.libraries import api, entries
 from trainshift.libraries.containers import ADDING
@@ -132,7 +132,9 @@ class GuardForms:
 
         None if the statement needs more of the call: it assigns or returns nothing but the path.
         """
-        path, is_first = self._returned_path(site)
+        names = self._script.names.full_names(site.node.func, site.scope, site.statement)
+        found = next((each for name in names if (each := path_returned(name, site.node))), None)
+        path, is_first = found or (None, False)
         node = site.statement.node
         if outer is not site.node or path is None or not isinstance(node, ast.Assign | ast.Return):
             return None
@@ -146,14 +148,6 @@ class GuardForms:
         else:
             is_path = whole is outer and not is_first
         return (path, whole) if is_path else None
-
-    def _returned_path(self, site: Site) -> tuple[ast.expr | None, bool]:
-        """Return the path that a call returns, and whether that is the first of several values."""
-        for name in self._script.names.full_names(site.node.func, site.scope, site.statement):
-            stated = str(entries.fact(name, "returns_path") or "")
-            if stated:
-                return argument_stated(site.node, stated.removesuffix("[0]")), stated.endswith("[0]")
-        return None, False
 
     def _is_pair(self, node: ast.Assign) -> bool:
         """Return whether an assignment unpacks two names, of which only the first is read."""

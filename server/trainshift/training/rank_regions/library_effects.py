@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from itertools import chain
 
-from trainshift.core.libraries import Libraries, argument_stated
+from trainshift.core.libraries import Libraries, path_returned
 from trainshift.core.program import Program
 from trainshift.libraries import entries
 from trainshift.libraries.entries import ACTING, Entry, Role
@@ -77,8 +77,8 @@ class Acting:
     def _is_own_file(self, site: Site) -> bool:
         """Return whether a call writes to a temporary file, as it is given no path."""
         names = self._names.full_names(site.node.func, site.scope, site.statement)
-        stated = (str(entries.fact(name, "returns_path") or "") for name in names)
-        return any(each.endswith("[0]") and argument_stated(site.node, each[:-3]) is None for each in stated)
+        returned = (path_returned(name, site.node) for name in names)
+        return any(each is not None and each.is_first and each.node is None for each in returned)
 
     # Writers
 

@@ -7,9 +7,8 @@ import re
 from collections.abc import Hashable, Iterable
 from pathlib import PurePosixPath
 
-from trainshift.core.libraries import argument_stated
+from trainshift.core.libraries import path_returned
 from trainshift.core.program import Program
-from trainshift.libraries import entries
 from trainshift.python.flow.traversal import postorder, reachable
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.values import Literal, UserInstance
@@ -77,10 +76,8 @@ class PathKeys:
         node = at.node.value if isinstance(at.node, ast.Subscript) else at.node
         if not isinstance(node, ast.Call):
             return None
-        for name in self._names.full_names(node.func, at.scope, at.statement):
-            if stated := str(entries.fact(name, "returns_path") or ""):
-                return argument_stated(node, stated.removesuffix("[0]"))
-        return None
+        names = self._names.full_names(node.func, at.scope, at.statement)
+        return next((each.node for name in names if (each := path_returned(name, node))), None)
 
     def _key(self, at: Occurrence) -> str:
         """Return the key of an expression: its text if known, otherwise its structure."""
