@@ -18,7 +18,7 @@ def check_batch(jobs: Sequence[Job], answers: bytes) -> tuple[list[FileCheck], V
     return [check_file(job) for job in jobs], Verdicts()
 
 
-def look_ahead(job: Job) -> Answers:
+def looked_ahead(job: Job) -> Answers:
     """Find nothing ahead; a file called kill.py ends the process."""
     if job.name.endswith("kill.py"):
         os._exit(9)

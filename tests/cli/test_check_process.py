@@ -69,7 +69,7 @@ def test_a_process_that_dies_ahead_of_the_checks_takes_no_file_with_it(
 ) -> None:
     jobs = [check.Job(Input(name, problem="there"), name) for name in ("a.py", "kill.py", "z.py") * 40]
     monkeypatch.setattr(check, "_may_start", lambda job: True)
-    monkeypatch.setattr(check, "_look_ahead", dying_worker.look_ahead)
+    monkeypatch.setattr(check, "_looked_ahead", dying_worker.looked_ahead)
     results = list(check._in_processes(jobs, 2, None, lambda name: None))
     assert [result.error for _, result in results] == ["there"] * len(jobs)
 

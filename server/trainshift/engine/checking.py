@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
@@ -438,18 +438,18 @@ def _forecast(
     return forecast_around(program, files, runtime)
 
 
-def forecast_ahead(path: str, settings: Settings, files: ParsedFiles, demanded: Demanded) -> None:
+def forecast_ahead(path: str, settings: Settings, files: ParsedFiles, demanded: Demanded) -> Hashable | None:
     """Forecast the program that a file starts, before checks ask for it; for steady `files` only.
 
-    Programs that change the same files ask for each other's changes: each is analysed once that way, and
-    several processes can share the work.
+    Programs that change the same files ask for each other's changes: each is analyzed once that way, and
+    several processes can share the work.  Returns the question to `files` that is answered now, if any.
     """
     if not settings.asks_conversion or is_test(path):
-        return
-    from trainshift.engine.effects import asking
+        return None
+    from trainshift.engine.effects.asking import ask_alone
     from trainshift.engine.versions.runtime import settled
 
-    asking.forecast_ahead(path, settled(settings.choices, demanded()), files)
+    return ask_alone(path, settled(settings.choices, demanded()), files)
 
 
 def _imports_others(script: Script) -> bool:

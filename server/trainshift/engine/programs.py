@@ -40,10 +40,6 @@ _NOT_SEARCHED = (
 )
 
 
-AHEAD = "alone"
-"""The kind of the questions that are asked ahead of the checks of a whole project."""
-
-
 class Programs:
     """The programs of a workspace, by its files' imports; paths are absolute."""
 
@@ -129,15 +125,17 @@ class Programs:
         script = self._script(path)
         if script is None or script.workspace is None:
             return frozenset()
-        return frozenset(script.workspace.imported_by(script))
+        found = frozenset(script.workspace.imported_by(script))
+        Program(script).forget()
+        return found
 
     def _trains(self, start: str) -> bool:
         script = self._script(start)
-        return (
-            script is not None
-            and script.workspace is not None
-            and any(candidates(each) for each in script.workspace.reachable)
-        )
+        if script is None or script.workspace is None:
+            return False
+        found = any(candidates(each) for each in script.workspace.reachable)
+        Program(script).forget()
+        return found
 
     def _script(self, path: str) -> Script | None:
         code = self._files.read(path)
@@ -189,6 +187,11 @@ class AsksClaims(Protocol):
 def claims_of(analysis: Analysis) -> Claims | None:
     """The edits that a program needs in shared files; None if it does not train."""
     return _wants(analysis) if _can_claim(analysis) and _trains(analysis.scripts[0]) else None
+
+
+def meeting_of(analysis: Analysis) -> Claims | None:
+    """The places where a program's ranks meet, in the form of `AsksClaims`; None if it does not train."""
+    return _meeting(analysis.program) if _trains(analysis.scripts[0]) else None
 
 
 def _can_claim(analysis: Analysis) -> bool:
@@ -336,7 +339,7 @@ def rivals_of(
 def _disagreements(analysis: Analysis, rivals: Iterable[Claims]) -> Iterator[Withheld]:
     """Yield the changes to statements of shared files that rivals would change differently."""
     changes = _shared_changes(analysis)
-    wanted = _wanted(analysis)
+    wanted = _wanted_by(changes)
     for rival in rivals:
         for place in rival.disputes(wanted):
             change = changes[place]
@@ -366,8 +369,12 @@ def made_by(analysis: Analysis) -> dict[tuple[str, Span, str], Wanted]:
 
 def _wanted(analysis: Analysis) -> dict[tuple[str, Span, str], Wanted]:
     """The edits of a program outside its start file, by place and rule."""
+    return _wanted_by(_shared_changes(analysis))
+
+
+def _wanted_by(changes: Mapping[tuple[str, Span, str], Change]) -> dict[tuple[str, Span, str], Wanted]:
     found: dict[tuple[str, Span, str], Wanted] = {}
-    for place, change in _shared_changes(analysis).items():
+    for place, change in changes.items():
         distance = place[1].start - change.target.start
         found[place] = Wanted(tuple(edit.moved(distance) for edit in change.edits), change.suits)
     return found

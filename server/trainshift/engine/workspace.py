@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections import OrderedDict
-from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import NamedTuple, TypeAlias, TypeVar, cast
 
@@ -106,17 +106,10 @@ class ParsedFiles:
         """Return whether `once` has an answer."""
         return self._answers is not None and question in self._answers
 
-    def answers(self, kind: str, without: Container[Hashable]) -> Answers:
-        """The answers of `once` to questions that begin with a word, for another process.
-
-        Those that the other process knows already are left out.
-        """
-        known = (self._answers or {}).items()
-        return {
-            asked: (found, noted.flat())
-            for asked, (found, noted) in known
-            if isinstance(asked, tuple) and asked[0] == kind and asked not in without
-        }
+    def answers(self, question: Hashable) -> Answers:
+        """The answer to a question, for another process; its evidence is flat, so that it is small."""
+        known = (self._answers or {}).get(question)
+        return {question: (known[0], known[1].flat())} if known is not None else {}
 
     def learn(self, answers: Answers) -> None:
         """Take over answers of another process, which had the same files."""

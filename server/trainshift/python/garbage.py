@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 # A collection examines every object, and this many objects take about 40 MB.
 _MANY = 400_000
+# Old objects become garbage when files are dropped, seldom; examining them takes a second for a big project.
 _FULL_AFTER = 3
 
 

@@ -28,7 +28,7 @@ from trainshift.cli.terminal import ProgressBar, describe_defect
 from trainshift.engine import checking
 from trainshift.engine.cells import Spot
 from trainshift.engine.own_codes import INTERNAL_ERROR
-from trainshift.engine.programs import AHEAD, Programs
+from trainshift.engine.programs import Programs
 from trainshift.engine.settings import GRAPH_CODES, LETTER, Settings, Severity
 from trainshift.engine.verdicts import Verdict, Verdicts, fingerprint
 from trainshift.engine.workspace import Answers, ParsedFiles
@@ -123,14 +123,7 @@ def run_check(request: CheckRequest, reporter: CheckReporter) -> int:
     Raises ConfigurationProblem before anything is checked.
     """
     status = 0
-    for shared in (
-        _shared_declarations,
-        _shared_files,
-        _shared_programs,
-        _shared_learning,
-        _learn,
-        _handed_over,
-    ):
+    for shared in (_shared_declarations, _shared_files, _shared_programs, _shared_learning, _learn):
         shared.cache_clear()
     kept = None
     try:
@@ -249,7 +242,7 @@ def _in_processes(
             )
             if answers is None:
                 answers = {}
-                for job, found in zip(starts, pool.map(_look_ahead, starts), strict=True):
+                for job, found in zip(starts, pool.map(_looked_ahead, starts), strict=True):
                     show(job.name)
                     answers |= found
                 told = pickle.dumps(answers)
@@ -310,21 +303,19 @@ def _check_batch(jobs: Sequence[Job], answers: bytes) -> tuple[list[FileCheck], 
     return results, _shared_learning().hand_over()
 
 
-def _look_ahead(job: Job) -> Answers:
+def _look_ahead(job: Job) -> Hashable | None:
     """Forecast the program that a file starts; what goes wrong is reported by the check of the file."""
-    files = _shared_files()
+    path, demanded = absolute(job.name), partial(_demanded, job)
+    question = None
     with suppress(Exception):
-        checking.forecast_ahead(absolute(job.name), job.settings, files, partial(_demanded, job))
+        question = checking.forecast_ahead(path, job.settings, _shared_files(), demanded)
     tidy()
-    answers = files.answers(AHEAD, _handed_over())
-    _handed_over().update(answers)
-    return answers
+    return question
 
 
-@cache
-def _handed_over() -> set[Hashable]:
-    """The questions whose answers this process has handed over."""
-    return set()
+def _looked_ahead(job: Job) -> Answers:
+    """The answer of `_look_ahead`, for all processes."""
+    return _shared_files().answers(_look_ahead(job))
 
 
 def _may_start(job: Job) -> bool:

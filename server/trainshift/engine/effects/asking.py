@@ -7,7 +7,7 @@ itself answers that: the rules that rely on the restriction, at the place of the
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -21,7 +21,6 @@ from trainshift.engine.effects.outcomes import Outcome
 from trainshift.engine.findings import ON_LOOPS
 from trainshift.engine.own_codes import UNSUPPORTED_VERSION
 from trainshift.engine.programs import (
-    AHEAD,
     Claims,
     Programs,
     Wanted,
@@ -29,6 +28,7 @@ from trainshift.engine.programs import (
     claims_from,
     claims_of,
     made_by,
+    meeting_of,
     rivals_of,
 )
 from trainshift.engine.workspace import ParsedFiles, linked
@@ -60,12 +60,14 @@ class Forecast(NamedTuple):
 class Alone(NamedTuple):
     """A program's forecast while no other program disagrees with it.
 
-    `made` are its edits to shared files, `claims` what other programs have to respect.
+    `made` are its edits to shared files, `claims` those that other programs have to respect.  `meeting` are
+    the places where its ranks meet, even if it is refused.
     """
 
     forecast: Forecast | None
     made: Mapping[tuple[str, Span, str], Wanted]
     claims: Claims | None
+    meeting: Claims | None
 
 
 def outcomes_of(analysis: Analysis, fault: Fault | None = None, gap: str = "") -> tuple[Outcome, ...]:
@@ -151,10 +153,18 @@ def _is_as_for_others(script: Script, files: ParsedFiles, runtime: Runtime | Non
     return is_read and is_whole and (runtime is None or not runtime.too_new)
 
 
-def forecast_ahead(path: str, choices: Choices, files: ParsedFiles) -> None:
-    """Forecast the program that a file starts, before its check and rivals ask for it."""
-    if Programs(files).may_share(path):
-        _alone(path, choices, files)
+def ask_alone(start: str, choices: Choices, files: ParsedFiles) -> Hashable | None:
+    """Forecast the program that a file starts, if it may share files; return the answered question."""
+    code = files.read(start)
+    if code is None or not Programs(files).may_share(start):
+        return None
+    script = linked(code, start, files, MOST_CONVERTED)
+    is_alone = len(script.linked) == 1
+    Program(script).forget()
+    if is_alone:
+        return None
+    _alone(start, choices, files)
+    return _alone_key(start, choices)
 
 
 def _alone(start: str, choices: Choices, files: ParsedFiles) -> Alone | None:
@@ -163,7 +173,7 @@ def _alone(start: str, choices: Choices, files: ParsedFiles) -> Alone | None:
 
 
 def _alone_key(start: str, choices: Choices) -> tuple[str, str, Choices]:
-    return AHEAD, start, choices
+    return "alone", start, choices
 
 
 def _find_alone(start: str, choices: Choices, files: ParsedFiles) -> Alone | None:
@@ -174,7 +184,9 @@ def _find_alone(start: str, choices: Choices, files: ParsedFiles) -> Alone | Non
     holds = partial(Programs(files).holds, start)
     analysis = analyze_script(script, choices=choices, is_shared=True, holds=holds)
     try:
-        return Alone(_forecast_of(analysis, files, None), made_by(analysis), claims_of(analysis))
+        claims = claims_of(analysis)
+        meeting = claims or meeting_of(analysis)
+        return Alone(_forecast_of(analysis, files, None), made_by(analysis), claims, meeting)
     finally:
         _forget(analysis, None)
 
@@ -244,7 +256,7 @@ def _gap(conversion: Conversion | None, script: Script, files: ParsedFiles | Non
 def _claims(choices: Choices, files: ParsedFiles, start: str, *, is_whole: bool) -> Claims | None:
     if files.knows(_alone_key(start, choices)):
         alone = _alone(start, choices, files)
-        return alone.claims if alone is not None else None
+        return (alone.claims if is_whole else alone.meeting) if alone is not None else None
     find = partial(claims_from, start, files, choices, is_whole=is_whole)
     return files.once(("claims", start, choices, is_whole), find)
 
