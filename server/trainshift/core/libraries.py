@@ -22,8 +22,8 @@ FOR_ROOT = frozenset({"create_file_writer"}).union(
     *map(
         named,
         (
-            "writing", "model_writing", "checkpoint_writing", "restoring", "exporting", "writer", "levels",
-            "evaluating",
+            "writing", "file_writing", "model_writing", "checkpoint_writing", "restoring", "exporting",
+            "writer", "levels", "evaluating",
         ),
     )
 )  # fmt: skip

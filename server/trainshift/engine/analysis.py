@@ -43,6 +43,7 @@ _IMPORTED = "Import Horovod"
 """The title of the set-up of a file that relies on the start of another one."""
 _ESSENTIAL = frozenset(rule.code for rule in TRANSFORMS if rule.essential)
 _SAID_BY = {hazard.code: hazard.said_by for hazard in HAZARDS}
+_MENDED_BY = {hazard.code: hazard.mended_by for hazard in HAZARDS}
 _OPTIONAL = "Horovod is imported under a condition and may be missing; by hand: {}"
 
 
@@ -75,7 +76,18 @@ class Analysis:
         speaking = {each.rule for each in self.remarks}
         said = frozenset(code for code, rules in _SAID_BY.items() if not speaking.isdisjoint(rules))
         found = faults_of(self.program, self.changes, said)
-        return tuple(each for each in found if not each.code or not self._is_told(each.span))
+        return tuple(
+            each
+            for each in found
+            if not each.code or not (self._is_told(each.span) or self._is_withheld(each))
+        )
+
+    def _is_withheld(self, fault: Fault) -> bool:
+        """Return whether the reason why a rule does not mend a doubtful defect says it already."""
+        return not fault.certain and any(
+            each.rule in _MENDED_BY[fault.code] and each.target.start == fault.span.start
+            for each in self.withheld
+        )
 
     def _is_told(self, span: Span) -> bool:
         """Return whether a remark is a doubt about the code at a place."""

@@ -20,10 +20,13 @@ that names the rank, a temporary one, and memory."""
 
 from __future__ import annotations
 
+import ast
+
 from trainshift.core.program import Program
 from trainshift.core.report import Report
 from trainshift.core.rule import Findings
 from trainshift.restrictions.fixes.places import text_of
+from trainshift.training.rank_regions.root_only import RootOnly
 from trainshift.training.rank_regions.writes import Writes
 from trainshift.training.ranks.shared_loops import Together
 
@@ -34,11 +37,17 @@ def check(program: Program, report: Report) -> Findings:
     """
     if not program.fact(Together).loops:
         return
-    for at in program.fact(Writes).by_all:
+    writes = program.fact(Writes).by_all
+    reasons: dict[ast.expr, str] = (
+        {call.site.node: call.reason for call in program.fact(RootOnly).calls} if writes else {}
+    )
+    for at in writes:
         name = text_of(program, at.node.func, at.scope)  # type: ignore[attr-defined]
         is_file = at.node not in program.fact(Writes).once
         what = " and writes the same file" if is_file else ", which must be done once"
-        message = f"Every rank runs {name}(...){what}. Keep it to rank 0."
+        reason = reasons.get(at.node, "")
+        advice = f"Rank 0 alone cannot: {reason}." if reason else "Keep it to rank 0."
+        message = f"Every rank runs {name}(...){what}. {advice}"
         yield report.violated(at, message)
     for at in program.fact(Writes).tracked:
         name = text_of(program, at.node.func, at.scope)  # type: ignore[attr-defined]

@@ -10,6 +10,7 @@ from trainshift.core.libraries import Libraries
 from trainshift.core.program import Program
 from trainshift.libraries import entries
 from trainshift.libraries.entries import Entry, Role, prints
+from trainshift.python.flow.evaluation import LOOPS
 from trainshift.python.flow.traversal import reachable
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import Occurrence, of_call
@@ -26,10 +27,11 @@ from trainshift.python.syntax.chunk_syntax import (
 from trainshift.training.horovod.existing_use import Horovod
 from trainshift.training.rank_regions.guard_forms import Form, is_context_manager
 from trainshift.training.rank_regions.library_effects import Acting, is_method
+from trainshift.training.rank_regions.readers import Readers
 from trainshift.training.uniformity.uniformity import Uniformity
 
-_KEPT = "it also reads the file, which is empty on other ranks; read it first, in a mode of its own"
-_OWN = "it also reads the file, which is empty on other ranks; write it first, in a mode of its own"
+_KEPT = "it also reads the file, which would be empty on other ranks; read it first, in a mode of its own"
+_OWN = "it also reads the file, which would be empty on other ranks; write it first, in a mode of its own"
 _REREAD = "it also reads the file, which only rank 0 has written; open it in a with statement"
 
 
@@ -43,6 +45,7 @@ class LibraryCalls:
         self._on_rank = program.fact(Uniformity).on_rank
         self._libraries = program.fact(Libraries)
         self._acting = program.fact(Acting)
+        self._readers = program.fact(Readers)
 
     @cached_property
     def names(self) -> frozenset[str]:
@@ -99,23 +102,10 @@ class LibraryCalls:
         if bound is None:
             return ""
         name = bound.id if isinstance(bound, ast.Name) else ""
-        used = filter(lambda each: self._may_read(each, name, site), self._script.statements)
+        used = self._readers.of(name, site.statement)
         if name and all(self._is_shown(each) or self._is_in_callback(each, name) for each in used):
             return ""
         return f"the block uses {ast.unparse(bound)}, which is None on other ranks; guard that first"
-
-    def _may_read(self, statement: Statement, name: str, site: Site) -> bool:
-        """Return whether a statement may read the target of a call's `with`, rather than that of another
-        one.
-        """
-        start = self._script.statement_span(site.statement).start
-        if statement.scope.function() is not site.scope.function() or statement is site.statement:
-            return False
-        withs = (each for each in statement.path() if isinstance(each.node, ast.With))
-        nearest = next((each for each in withs if name in _bound_by(each)), site.statement)
-        if nearest is not site.statement or self._script.statement_span(statement).start < start:
-            return False
-        return any(isinstance(part, ast.Name) and part.id == name for part in statement.own_parts())
 
     def _is_shown(self, statement: Statement) -> bool:
         """Return whether a statement is a print or a call of a tracker, which belongs to rank 0."""
@@ -173,7 +163,24 @@ class LibraryCalls:
     def _users(self, site: Site) -> list[Statement]:
         """The statements that may use the file that a call opens, by its name."""
         bound = bound_to(site)
-        return [each for each in self._script.statements if bound and self._may_read(each, bound, site)]
+        return list(dict.fromkeys(self._readers.of(bound, site.statement))) if bound else []
+
+    def is_read_again(self, site: Site, write: Statement) -> bool:
+        """Return whether a statement may read what another one has written to an opened file."""
+        return any(
+            self._may_follow(each, write, site.statement)
+            for each in self._users(site)
+            if not _only_writes(each, bound_to(site))
+        )
+
+    def _may_follow(self, read: Statement, write: Statement, opening: Statement) -> bool:
+        """Return whether a statement may run after another one, once a file has been opened."""
+        if read.scope.function() is not write.scope.function():
+            return True
+        around = set(write.ancestors()).difference(opening.path())
+        turns = any(isinstance(each.node, LOOPS) and each in around for each in read.ancestors())
+        span = self._script.statement_span
+        return turns or span(write).start < span(read).start
 
     # Unknown calls
 
@@ -266,14 +273,6 @@ def _is_kept(site: Site) -> bool:
     return isinstance(node, ast.Assign | ast.AnnAssign | ast.Return) and node.value is site.node
 
 
-def _bound_by(statement: Statement) -> set[str]:
-    """The names that a `with` statement binds itself."""
-    assert isinstance(statement.node, ast.With)
-    return {
-        each.optional_vars.id for each in statement.node.items if isinstance(each.optional_vars, ast.Name)
-    }
-
-
 def bound_to(site: Site) -> str:
     """Return the only name that a call's result is bound to, by ``with`` or an assignment; "" if none."""
     node, target = site.statement.node, _entered_as(site)
@@ -301,8 +300,13 @@ def _only_writes(statement: Statement, name: str) -> bool:
             is_method = isinstance(function, ast.Attribute) and _is_name(function.value, name)
             writes += is_method and last_name(function) in _FILE_WRITING
             is_given = any(_is_name(each, name) for each in given)
-            writes += is_given and last_name(function).startswith(_WRITING_TO)
+            writes += is_given and may_write_to(part)
     return uses == writes
+
+
+def may_write_to(call: ast.Call) -> bool:
+    """Return whether a function may write to a file that it is given, judged by its name."""
+    return last_name(call.func).startswith(_WRITING_TO)
 
 
 def _is_name(node: ast.expr, name: str) -> bool:

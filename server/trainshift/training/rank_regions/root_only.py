@@ -16,6 +16,7 @@ from trainshift.libraries import api, entries
 from trainshift.libraries.entries import Entry, Role
 from trainshift.libraries.methods import named
 from trainshift.python.flow.evaluation import LOOPS
+from trainshift.python.flow.traversal import reachable
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.classes import class_around
 from trainshift.python.names.occurrence import of_call
@@ -29,7 +30,15 @@ from trainshift.python.names.values import (
     Value,
     texts,
 )
-from trainshift.python.syntax.chunk_syntax import Site, Statement, argument, arguments, hides_arguments
+from trainshift.python.syntax.chunk_syntax import (
+    Site,
+    Statement,
+    argument,
+    arguments,
+    hides_arguments,
+    is_alone,
+    last_name,
+)
 from trainshift.training.execution.executions import of_super
 from trainshift.training.horovod.existing_use import Horovod
 from trainshift.training.learning_rates.learning_rates import LearningRates
@@ -43,7 +52,7 @@ from trainshift.training.rank_regions.guard_forms import (
     RootKind,
     is_context_manager,
 )
-from trainshift.training.rank_regions.library_calls import LibraryCalls
+from trainshift.training.rank_regions.library_calls import LibraryCalls, may_write_to
 from trainshift.training.rank_regions.library_effects import Acting
 from trainshift.training.rank_regions.loaders import Loaders
 from trainshift.training.rank_regions.own_paths import OwnPaths
@@ -54,6 +63,8 @@ from trainshift.training.uniformity.uniformity import Uniformity
 _TALKATIVE = frozenset({"INFO", "DEBUG", "info", "debug"})
 # The forms for which a library's entry has all details.
 _BY_ENTRY = (Form.ELSEWHERE, Form.QUIET, Form.CONTEXT)
+# The forms that replace the path of a file that is opened.
+_BY_PATH = (Form.PATH, Form.ELSEWHERE)
 
 
 _LOADED = (
@@ -76,6 +87,7 @@ class RootOnly:
         """Every call to keep to rank 0 that is not kept to it yet, in text order."""
         candidates = [site for site in self._candidates() if not self._is_before_start(site)]
         found = [call for site in candidates if (call := self._read(site)) is not None]
+        found = self._without_shared(found)
         whole = (Form.GUARD, Form.RELOAD)
         guarded = {call.site.statement for call in found if call.form in whole and not call.reason}
         found = [self._with_block(call, guarded) for call in found]
@@ -92,6 +104,31 @@ class RootOnly:
                 seen.add(statement)
             kept.append(call)
         return self._with_blocks(kept)
+
+    def _without_shared(self, found: list[RootCall]) -> list[RootCall]:
+        """The calls without those that write what every rank reads again from the file that it opens."""
+        opened = {call.site.node: call.site for call in found if call.reason and call.form in _BY_PATH}
+        if not opened:
+            return found
+        calls = self._program.fact(LibraryCalls)
+        return [
+            call
+            for call in found
+            if not any(
+                each is not call.site.node
+                and each in opened
+                and calls.is_read_again(opened[each], call.site.statement)
+                for each in reachable([call.site.node], self._written_to)
+            )
+        ]
+
+    def _written_to(self, call: ast.Call) -> set[ast.Call]:
+        """The calls that made what a call may write to: its object, or a file that it is given."""
+        at, names = self._script.site_of(call), self._script.names
+        given = arguments(call) if may_write_to(call) else []
+        receiver = [call.func.value] if isinstance(call.func, ast.Attribute) else []
+        values = (value for each in (*receiver, *given) for value in names.site_values(each, at))
+        return {value.node for value in values if isinstance(value, Instance)}
 
     def _with_blocks(self, kept: list[RootCall]) -> list[RootCall]:
         """The calls, each with the block around it that is for rank 0 as a whole."""
@@ -313,14 +350,28 @@ class RootOnly:
         )
 
     def _is_writing_method(self, site: Site) -> bool:
-        if site.name not in named("writing") or not isinstance(site.node.func, ast.Attribute):
+        if not isinstance(site.node.func, ast.Attribute):
+            return False
+        if site.name in named("file_writing"):
+            return is_alone(site) and self._is_file(site.node.func.value, site)
+        if site.name not in named("writing"):
             return False
         if site.name in named("path_writing") and (not arguments(site.node) or self._is_to_memory(site)):
             return False
         if site.name == "mkdir" and any(word.arg == "exist_ok" for word in site.node.keywords):
             return False
         # These return a value on objects that write no file; only a statement can write one.
-        return site.name not in ("write", "dump", "truncate") or isinstance(site.parent, ast.Expr)
+        return site.name not in ("write", "dump") or isinstance(site.parent, ast.Expr)
+
+    def _is_file(self, node: ast.expr, site: Site) -> bool:
+        """Return whether an object is a file that a function or a method ``open`` has opened."""
+        names = self._script.names
+        made = (each.cls for each in names.site_values(node, site) if isinstance(each, Instance))
+        if any(entries.opener(each) is not None or each.endswith(".open") for each in made):
+            return True
+        step = names.steps_back(of_call(site).part(node))
+        sources = [each.node for each in (*step.sources, *step.within)] if step is not None else []
+        return any(isinstance(each, ast.Call) and last_name(each.func) == "open" for each in sources)
 
     def _is_to_memory(self, site: Site) -> bool:
         """Return whether a call writes to an object that writes nothing on other ranks: a workbook.
