@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from trainshift.core.program import Program
 from trainshift.libraries import api
@@ -38,6 +38,9 @@ _OF_OPENED = frozenset(
 ) | (named("writer") - {"save"})
 
 
+_ROWS = ("csv.writer", "csv.DictWriter")
+
+
 class OwnPaths:
     """The calls of one script that write to a rank's own path."""
 
@@ -54,6 +57,42 @@ class OwnPaths:
         if not names and isinstance(site.node.func, ast.Attribute):
             return self._is_of_own(site, site.node.func.value)
         return self._is_given_own(site, int(not names.isdisjoint(_SECOND)))
+
+    def goes_nowhere(self, site: Site, opened: Collection[ast.AST]) -> bool:
+        """Return whether a call writes into files that are ``os.devnull`` on other ranks: those that the
+        calls in `opened` open, or that the script opens so itself.
+        """
+        function = site.node.func
+        if site.name in _OF_OPENED and isinstance(function, ast.Attribute):
+            return self._is_nowhere(function.value, site, opened)
+        file = argument(site.node, None, "file") or argument(site.node, 1, "fp", "stream")
+        return file is not None and site.name in ("print", "dump") and self._is_nowhere(file, site, opened)
+
+    def _is_nowhere(self, file: ast.expr, site: Site, opened: Collection[ast.AST]) -> bool:
+        values = self._names.site_values(file, site)
+        for value in values:
+            if not isinstance(value, Instance):
+                return False
+            made = self._script.site_of(value.node)
+            if made.node in opened or self._is_opened_nowhere(made):
+                continue
+            behind = argument(made.node, 0, "csvfile") if value.cls in _ROWS else None
+            if behind is None or not self._is_nowhere(behind, made, opened):
+                return False
+        return bool(values)
+
+    def _is_opened_nowhere(self, site: Site) -> bool:
+        """Return whether a call opens ``path if hvd.rank() == 0 else os.devnull``."""
+        path = argument(site.node, 0, "file", "filename", "path", "name")
+        return (
+            isinstance(path, ast.IfExp)
+            and "os.devnull" in self._names.full_names(path.orelse, site.scope, site.statement)
+            and any(
+                self._horovod.is_call(self._script.site_of(each), "rank")
+                for each in ast.walk(path.test)
+                if isinstance(each, ast.Call)
+            )
+        )
 
     def _is_of_own(self, site: Site, receiver: ast.expr) -> bool:
         """Like `has`, for the method of an object."""

@@ -67,6 +67,8 @@ _BY_ENTRY = (Form.ELSEWHERE, Form.QUIET, Form.CONTEXT)
 _BY_PATH = (Form.PATH, Form.ELSEWHERE)
 
 
+# The forms after which a value is None on other ranks.
+_NONE = (Form.CONDITIONAL, Form.CONTEXT)
 _LOADED = (
     "the code that loads the data writes this and reads it, where ranks cannot wait for each other; write it "
     "before, or to a folder of each rank"
@@ -90,7 +92,8 @@ class RootOnly:
         found = self._without_shared(found)
         whole = (Form.GUARD, Form.RELOAD)
         guarded = {call.site.statement for call in found if call.form in whole and not call.reason}
-        found = [self._with_block(call, guarded) for call in found]
+        found = self._without_nowhere([self._with_block(call, guarded) for call in found])
+        guarded &= {call.site.statement for call in found}
         guarded |= {call.site.statement for call in found if call.form is Form.GUARD and not call.reason}
         kept: list[RootCall] = []
         seen: set[Statement] = set()
@@ -154,6 +157,29 @@ class RootOnly:
         ):
             return call
         return replace(call, form=Form.GUARD)
+
+    def _without_nowhere(self, calls: list[RootCall]) -> list[RootCall]:
+        """The calls, without those that write into a file that is `os.devnull` on other ranks.
+
+        They stay if a value that is None on other ranks may be written.
+        """
+        if self._has_none or any(call.form in _NONE and not call.reason for call in calls):
+            return calls
+        opened = {call.site.node for call in calls if call.form is Form.PATH and not call.reason}
+        paths = self._program.fact(OwnPaths)
+        return [
+            call for call in calls if call.form is not Form.GUARD or not paths.goes_nowhere(call.site, opened)
+        ]
+
+    @cached_property
+    def _has_none(self) -> bool:
+        """Return whether the script itself has a value that is None on other ranks, or a null context."""
+        tests = (each for each in self._script.sites_named("rank") if self._horovod.is_call(each, "rank"))
+        return any(
+            isinstance(part, ast.IfExp) and ast.unparse(part.orelse).endswith(("None", "nullcontext()"))
+            for site in tests
+            for part in ast.walk(site.statement.node)
+        )
 
     def _is_before_start(self, site: Site) -> bool:
         """Return whether the script starts Horovod itself after the call, and no rate needs it earlier."""
