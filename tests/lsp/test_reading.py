@@ -62,6 +62,25 @@ async def test_a_training_loop_has_a_lens(strict_puller: Session) -> None:
     assert found == [(line, "GradientTape loop · distributed"), (line, "2 warnings")]
 
 
+async def test_a_loop_in_a_module_has_a_lens_that_leads_to_the_start(
+    strict_puller: Session, tmp_path: Path
+) -> None:
+    start, module = tmp_path / "main.py", tmp_path / "loop.py"
+    start.write_text("from loop import fit\n\nfit([1.0], [2.0])\n")
+    module.write_text(
+        "import tensorflow as tf\n\ndef fit(x, y):\n"
+        "    model = tf.keras.Sequential([tf.keras.layers.Dense(1)])\n"
+        '    model.compile("adam", "mse")\n'
+        "    model.fit(x, y)\n"
+    )
+    document = strict_puller.open(module.read_text(), module.as_uri())
+    await strict_puller.outline(document.uri)
+    commands = [lens.command for lens in await strict_puller.lenses(document)]
+    (found,) = (each for each in commands if each is not None and "part of" in each.title)
+    assert found.title == "part of main.py · 2 files"
+    assert [*(found.arguments or ())] == [start.as_uri(), 1]
+
+
 async def test_a_loop_that_cannot_be_converted_says_so_and_why(strict_puller: Session) -> None:
     puller = strict_puller
     text = LOOP.replace("opt = Adam(1e-3)", "strategy = tf.distribute.TPUStrategy()\nopt = Adam(1e-3)")
