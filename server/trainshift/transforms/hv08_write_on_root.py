@@ -67,7 +67,7 @@ from trainshift.core.report import Report
 from trainshift.libraries import api
 from trainshift.libraries.entries import Entry, Role, opener
 from trainshift.python.source.edit import Change, Edit
-from trainshift.python.source.source import Span
+from trainshift.python.source.source import Span, one_line
 from trainshift.python.syntax.chunk_syntax import Site, Statement, argument
 from trainshift.python.syntax.precedence import handed_to
 from trainshift.rewriting.edits.rank_guards import (
@@ -94,6 +94,10 @@ from trainshift.transforms.rule import Proposals
 _LOADING = "tensorflow.keras.models.load_model"
 _UNREADABLE = (
     "the saved model names Horovod's optimizer: elsewhere, load_model needs compile=False or custom_objects"
+)
+_ALONE = (
+    "all ranks must wait here until rank 0 has written, but one rank may come here alone, through {call}; "
+    "call it where every rank does"
 )
 _SHARING = "Restore on every rank what rank 0 has saved"
 _SHARED = "every rank restores what rank 0 has saved: all must see the same directory"
@@ -130,7 +134,12 @@ def propose(program: Program, report: Report) -> Proposals:
     for anchor, waiting in reads.items():
         yield _wait(program, report, anchor, waiting)
     for statement in program.fact(ReadBack).filled:
-        yield _wait_after(program, report, statement)
+        alone = program.fact(ReadBack).reached_alone(statement)
+        if alone is None:
+            yield _wait_after(program, report, statement)
+        else:
+            call = one_line(program.script.text(alone.node, alone))
+            yield report.withheld(statement, _ALONE.format(call=call), essential=True)
     for site, known in program.fact(Libraries).sites(Role.NOTED):
         if not program.fact(Horovod).site_on_root(site):
             yield report.remark(program.script.statement_span(site.statement), known.text("says"))

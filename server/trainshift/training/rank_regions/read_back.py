@@ -99,6 +99,16 @@ class ReadBack:
         reading = {self._script.preceding(each.anchor) for each in self.all}
         return [each for each in found if each not in reading and not self._is_followed(each)]
 
+    def reached_alone(self, statement: Statement) -> Site | None:
+        """Return a call by which one rank may come to a statement of a function without the others."""
+        function = statement.scope.function()
+        callers = self._program.names.callers(function)[0] if function is not None else []
+        return next((each for each in reachable(callers, self._outwards) if self._may_be_alone(each)), None)
+
+    def _may_be_alone(self, call: Site) -> bool:
+        on_some = self._program.fact(Branches).of_call(call) is not None
+        return on_some or self._anchor(call.statement) is not call.statement
+
     def _around(self, site: Site) -> Iterator[Statement]:
         """Yield the statements that all ranks run together around a call, or around the calls that lead to
         it.
@@ -275,13 +285,7 @@ class ReadBack:
         """
         calls = list(reachable([site], self._outwards))
         begun = {outer for call in calls for outer in self._loaders.outside(call)}
-        apart = [
-            call
-            for call in calls
-            if call in begun
-            or self._program.fact(Branches).of_call(call) is not None
-            or self._anchor(call.statement) is not call.statement
-        ]
+        apart = [call for call in calls if call in begun or self._may_be_alone(call)]
         return [
             call
             for call in apart
