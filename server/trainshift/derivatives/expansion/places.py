@@ -14,6 +14,7 @@ from trainshift.derivatives.reading.side_effects import changed_by_call, depth, 
 from trainshift.python.rewrite import terms
 from trainshift.python.rewrite.origins import origin
 from trainshift.python.syntax.chunk_syntax import COMPREHENSIONS
+from trainshift.python.syntax.iteration import counted_from_0, is_numbered
 
 
 def shared_names(reader: Reader) -> set[frozenset[str]]:
@@ -35,10 +36,16 @@ def by_place(reader: Reader, node: ast.For, shared: set[frozenset[str]]) -> ast.
             place = terms.name(function.fresh("i"))
             counted = terms.call("range", terms.call("len", source))
             return _placed(reader, node, place, counted, {name: terms.item(source, place)})
-        case ast.Tuple([ast.Name() as place, ast.Name(name)]), ast.Call(ast.Name("enumerate"), [source]):
-            if _can(reader, node, name, source, shared) and place.id not in terms.names_bound(node.body):
+        case ast.Tuple([ast.Name() as count, ast.Name(name)]), ast.Call() as call if is_numbered(call):
+            source = call.args[0]
+            if _can(reader, node, name, source, shared):
                 counted = terms.call("range", terms.call("len", source))
-                return _placed(reader, node, place, counted, {name: terms.item(source, place)})
+                if counted_from_0(call) and count.id not in terms.names_bound(node.body):
+                    return _placed(reader, node, count, counted, {name: terms.item(source, count)})
+                place = terms.name(function.fresh("i"))
+                counted = ast.Call(call.func, [counted, *call.args[1:]], call.keywords)
+                target = terms.display([count, place])
+                return _placed(reader, node, target, counted, {name: terms.item(source, place)})
         case ast.Tuple([ast.Name() as place, ast.Name(name)]), ast.Call(ast.Attribute(source, "items"), []):
             if _can(reader, node, name, source, shared) and place.id not in terms.names_bound(node.body):
                 return _placed(reader, node, place, source, {name: terms.item(source, place)})
@@ -46,7 +53,7 @@ def by_place(reader: Reader, node: ast.For, shared: set[frozenset[str]]) -> ast.
             if _can(reader, node, name, source, shared):
                 place = terms.name(function.fresh("key"))
                 return _placed(reader, node, place, source, {name: terms.item(source, place)})
-        case ast.Tuple(targets), ast.Call(ast.Name("zip"), sources) if len(targets) == len(sources):
+        case ast.Tuple(targets), ast.Call(ast.Name("zip"), sources) as call if len(targets) == len(sources):
             found: dict[str, ast.expr] = {}
             parts = list(zip(targets, sources, strict=True))
             for number, (each, source) in enumerate(parts):
@@ -56,7 +63,8 @@ def by_place(reader: Reader, node: ast.For, shared: set[frozenset[str]]) -> ast.
                     parts[number] = place, terms.call("range", terms.call("len", source))
             if found:
                 target = terms.display([each for each, _ in parts])
-                return _placed(reader, node, target, terms.call("zip", *(one for _, one in parts)), found)
+                beside = ast.Call(terms.name("zip"), [one for _, one in parts], call.keywords)
+                return _placed(reader, node, target, beside, found)
     return node
 
 

@@ -17,7 +17,7 @@ from trainshift.derivatives.tables.table_numpy import CONSTANTS
 from trainshift.python.flow.traversal import reachable
 from trainshift.python.rewrite import terms
 from trainshift.python.syntax.chunk_syntax import COMPREHENSIONS
-from trainshift.python.syntax.iteration import Gets, Part, Step, parts_given, step
+from trainshift.python.syntax.iteration import Gets, Part, Step, counted_from_0, parts_given, step
 
 _NOT_TWICE = frozenset(f"builtins.{each}" for each in ("next", "iter", "print", "input", "open"))
 _LIBRARIES = ("builtins.", "math.", "numpy.", "tensorflow.", "operator.")
@@ -253,7 +253,7 @@ def _counts(reader: Reader, node: ast.AST, name: str, known: frozenset[str]) -> 
             return _from_start(reader, value, known)
         case ast.For(ast.Name(_), ast.Call(ast.Name("range"), [_])):
             return True
-        case ast.For(ast.Tuple([ast.Name(first), _]), ast.Call(ast.Name("enumerate"), [_])):
+        case ast.For(ast.Tuple([ast.Name(first), _]), ast.Call() as call) if counted_from_0(call):
             return first == name
     return False
 

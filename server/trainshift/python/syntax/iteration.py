@@ -79,6 +79,19 @@ def step(source: ast.expr) -> tuple[Step, list[ast.expr]]:
     return Step.ELEMENTS, [source]
 
 
+def is_numbered(source: ast.expr) -> bool:
+    """Return whether an iterable is an `enumerate(...)`."""
+    return step(source)[0] is Step.NUMBERED
+
+
+def counted_from_0(source: ast.expr) -> bool:
+    """Return whether an iterable is an `enumerate(...)` without another start."""
+    if not is_numbered(source) or not isinstance(source, ast.Call):
+        return False
+    starts = [*source.args[1:], *(each.value for each in source.keywords)]
+    return all(isinstance(each, ast.Constant) and each.value == 0 for each in starts)
+
+
 def beside(source: ast.expr) -> list[ast.expr]:
     """The iterables that an iterable goes through side by side, a count as 0; none if it is only one."""
     way, parts = step(source)

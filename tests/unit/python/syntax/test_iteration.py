@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from trainshift.python.syntax.iteration import Gets, Step, beside, iterated, parts_given, step
+from trainshift.python.syntax.iteration import Gets, Step, beside, counted_from_0, iterated, parts_given, step
 
 PARTS = {
     "x in xs": ["x ELEMENT xs"],
@@ -101,3 +101,13 @@ def test_iterables_side_by_side() -> None:
     numbered = ast.parse("enumerate(xs)", mode="eval").body
     assert [ast.unparse(each) for each in beside(numbered)] == ["0", "xs"]
     assert beside(ast.parse("xs", mode="eval").body) == []
+
+
+@pytest.mark.parametrize("text", ["enumerate(xs)", "enumerate(xs, 0)", "enumerate(xs, start=0)"])
+def test_counts_from_0(text: str) -> None:
+    assert counted_from_0(ast.parse(text, mode="eval").body)
+
+
+@pytest.mark.parametrize("text", ["enumerate(xs, 1)", "enumerate(xs, start=n)", "enumerate(*xs)", "range(3)"])
+def test_does_not_count_from_0(text: str) -> None:
+    assert not counted_from_0(ast.parse(text, mode="eval").body)
