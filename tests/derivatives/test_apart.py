@@ -255,7 +255,7 @@ ROWS = [[1.5, 2.5], [0.5, 3.5]]
 )
 def test_an_array_where_the_function_changes_a_list(name: str, value: Any) -> None:
     made(name, text=LISTS)(copy.deepcopy(value))
-    said = "v is an array, and is changed: annotate the parameter with np.ndarray"
+    said = "v is an array, not a list: annotate the parameter with np.ndarray"
     with pytest.raises(ValueError, match=re.escape(said)):
         made(name, text=LISTS)(np.array(value))
 
@@ -265,3 +265,22 @@ def test_an_array_of_numbers_is_changed_as_a_list_is() -> None:
     of_array = made("moved_on", text=LISTS)(np.array([1.5, 2.5, 0.5]))
     assert of_array[0] == of_list[0]
     np.testing.assert_array_equal(of_array[1][0], of_list[1][0])
+
+
+def test_a_copy_of_an_array_of_numbers_is_changed_as_that_of_a_list_is() -> None:
+    text = "def copied(v):\n    w = v.copy()\n    w[0] = w[1] * 3.0\n    return w[0] * v[0]\n"
+    of_list = made("copied", text=text)([1.5, 2.5, 0.5])
+    of_array = made("copied", text=text)(np.array([1.5, 2.5, 0.5]))
+    assert of_array[0] == of_list[0]
+    np.testing.assert_array_equal(of_array[1][0], of_list[1][0])
+
+
+@pytest.mark.parametrize(
+    "lines",
+    ["w[0] = w[1]", "w[0][0] = w[1][1] * 3.0", "u = w[1:]\n    u[0] = w[0]"],
+)
+def test_a_copy_of_rows_where_the_function_changes_a_list(lines: str) -> None:
+    text = f"def copied(v):\n    w = v.copy()\n    {lines}\n    return w[0][0] * v[0][0] * w[1][0]\n"
+    made("copied", text=text)(copy.deepcopy(ROWS))
+    with pytest.raises(ValueError, match="v is an array, not a list"):
+        made("copied", text=text)(np.array(ROWS))

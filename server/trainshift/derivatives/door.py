@@ -246,7 +246,8 @@ def _asked_apart(build: Analysis, further: set[str]) -> list[ast.stmt]:
 def _listed(build: Analysis) -> list[ast.stmt]:
     """The statements that check which arguments are lists, where only their caller knows.
 
-    A slice or copy of a list is no view, as that of an array is, and a list's element is stored as it is.
+    A slice of a list is no view, as that of an array is: no array may be sliced, of any dimensions.  A list's
+    row is stored as it is, where an array copies it: an array of one dimension has no rows.
     """
     if build.arrays:
         return []
@@ -254,17 +255,20 @@ def _listed(build: Analysis) -> list[ast.stmt]:
     for each in build.all_kinds():
         originals = {kind for kind in each.originals() if kind is not each.found()}
         copies |= {kind for kind in originals if each.has("changed") or kind.has("changed")}
-        stored |= {each.found()} if each.has("changed") and not each.holds_numbers else set()
+        shared = each.is_copy and each.element().changes
+        rows = shared or (each.has("changed") and not each.holds_numbers)
+        stored |= {each.found()} if rows else set()
+    copies, stored = ({one for each in kinds for one in each.origins()} for kinds in (copies, stored))
     found: list[ast.stmt] = []
     names = build.start.params
-    for most, kinds in enumerate((copies, stored - copies)):
+    for dimensions, kinds in ((0, copies), (1, stored - copies)):
         kinds = {each for each in kinds if not each.has("list", "tuple", "dict")}
         asked = [each for each in names if not kinds.isdisjoint(build.start.kind(each).with_elements())]
         names = [each for each in names if each not in asked]
         if asked:
             build.helpers.add("_listed")
             given = [ast.keyword(each, terms.name(each)) for each in asked]
-            found.append(ast.Expr(ast.Call(terms.name("_listed"), [terms.constant(most)], given)))
+            found.append(ast.Expr(ast.Call(terms.name("_listed"), [terms.constant(dimensions)], given)))
     return found
 
 

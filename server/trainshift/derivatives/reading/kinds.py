@@ -28,7 +28,7 @@ class Kind:
     operators).
     """
 
-    __slots__ = ("_elements", "_functions", "_originals", "_told", "_words")
+    __slots__ = ("_copied", "_elements", "_functions", "_originals", "_told", "_words")
     is_read_only: ClassVar[bool] = False
     """While set, words are only read, never added."""
 
@@ -38,6 +38,7 @@ class Kind:
         self._elements: dict[Hashable, Kind] = {}
         self._told: Kind | None = None
         self._originals: set[Kind] = set()
+        self._copied: set[Kind] = set()
 
     def found(self) -> Kind:
         """The representative of all kinds that were unified with this one."""
@@ -71,16 +72,33 @@ class Kind:
         self.tell("function")
         self.functions.add(function)
 
-    def another(self) -> Kind:
-        """The kind of a copy or slice: the same elements, mutated separately except for views of arrays."""
+    def copy(self) -> Kind:
+        """The kind of a copy: the same elements, mutated separately."""
         made = Kind(*(self.words - {"changed"}), "box")
         made.element().unify(self.element())
+        made._copied.add(self.found())
+        return made
+
+    def part(self) -> Kind:
+        """The kind of a slice: a copy of a part of a list, or a view of an array."""
+        made = self.copy()
         made._originals.add(self.found())
         return made
 
     def originals(self) -> Iterable[Kind]:
-        """The kind with those that it may be a copy of."""
+        """The kind with those that it is a slice of, and is a view of if they are arrays."""
         return reachable([self.found()], lambda kind: {each.found() for each in kind._originals})
+
+    def origins(self) -> Iterable[Kind]:
+        """The kind with those that it is a slice or copy of."""
+        return reachable(
+            [self.found()], lambda kind: {each.found() for each in kind._originals | kind._copied}
+        )
+
+    @property
+    def is_copy(self) -> bool:
+        """Return whether the value may be a copy: a list's has the same rows, an array's has its own."""
+        return bool(self.found()._copied)
 
     def element(self, key: Hashable = ANY) -> Kind:
         """The kind of the element at a key; of all elements if the key is unknown."""
@@ -110,6 +128,7 @@ class Kind:
             one._words |= two._words
             one._functions |= two._functions
             one._originals |= two._originals
+            one._copied |= two._copied
             theirs = two._elements
             two._elements = {}
             if not one._elements:

@@ -474,7 +474,7 @@ class Reader:
 
     def _index(self, base: Kind, index: ast.expr) -> Kind:
         if isinstance(index, ast.Slice):
-            return base.another()
+            return base.part()
         if isinstance(index, ast.Tuple) and not base.has("dict"):
             base.tell("array")
             return base if any(isinstance(each, ast.Slice) for each in index.elts) else base.element()
@@ -740,7 +740,7 @@ class Reader:
             base = self.kind(node.func.value)
             match node.func.attr:
                 case "copy":
-                    return base.another()
+                    return base.copy()
                 case "get" | "setdefault":
                     base.tell("box")
                     made = base.element() if first is None else self._index(base, first)

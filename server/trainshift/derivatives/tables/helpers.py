@@ -37,10 +37,10 @@ def _apart(others={}, /, **given):
 ''',
     "_listed": '''
 def _listed(most, /, **given):
-    """Raises ValueError where an array of more than most dimensions is changed as if it were a list."""
+    """Raises ValueError for arrays of more than most dimensions, where lists behave differently."""
     def visit(x, place):
         if len(getattr(x, "shape", ())) > most:
-            raise ValueError(f"{place} is an array, and is changed: annotate the parameter with np.ndarray")
+            raise ValueError(f"{place} is an array, not a list: annotate the parameter with np.ndarray")
         if isinstance(x, (dict, list, tuple)):
             for key, each in x.items() if isinstance(x, dict) else enumerate(x):
                 visit(each, f"{place}[{key!r}]")
