@@ -139,7 +139,8 @@ def _of_copies(judge: Judge, function: StaticFunction, statement: Statement) -> 
                     yield from judge.say(
                         function,
                         statement,
-                        f"`{callee.name}` changes `{name}` once, when the graph is built, in both branches",
+                        f"`{callee.name}` changes `{name}` when the graph is built, whatever the condition,"
+                        " and Paddle fails if it stores a tensor made here",
                         "Return the value, and store it here.",
                         at=call,
                     )
