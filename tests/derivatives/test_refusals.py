@@ -167,6 +167,18 @@ def test_what_a_list_is_multiplied_by_is_asked_whether_it_is_an_array() -> None:
         here["f_grad"](0.5, [3.0, 1.0])
 
 
+def test_a_store_into_a_part_that_an_array_of_indices_picks_is_lost() -> None:
+    """NumPy stores into a copy there, so that no gradient may pass."""
+    text = "import numpy as np\n\n\ndef f(x: np.ndarray, v, i):\n    x[i][0] = v\n    return np.sum(x * x)\n"
+    found = derive(text, "f", "reverse", ["v"])
+    assert isinstance(found, Derived)
+    here: dict[str, Any] = {}
+    exec(found.text, here)
+    assert here["f_grad"](np.ones((2, 1)), 3.0, 1) == (10.0, (6.0,))
+    with pytest.raises(AssertionError, match=r"i is an array, so x\[i\] is a copy"):
+        here["f_grad"](np.ones((2, 1)), 3.0, np.array([1, 1]))
+
+
 def test_what_has_elements_and_is_calculated_with_is_an_array_where_the_file_knows_them() -> None:
     found = derive(MOVED, "moved")
     assert isinstance(found, Derived)

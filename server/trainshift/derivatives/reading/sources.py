@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from trainshift.derivatives.reading.function import Function, bound, root_of
 from trainshift.derivatives.reading.kinds import Kind
+from trainshift.derivatives.reading.nodes import Nodes
 from trainshift.derivatives.reading.reader import FACTS, Reader
 from trainshift.python.rewrite import terms
 from trainshift.python.syntax.chunk_syntax import arguments
@@ -239,6 +240,37 @@ def number(value: ast.expr | str) -> ast.expr:
     """
     read = terms.name(value) if isinstance(value, str) else terms.copied(value)
     return ast.UnaryOp(ast.Not(), terms.call("np.ndim", read))
+
+
+def stores_into_no_copy(reader: Reader, node: ast.stmt) -> list[ast.stmt]:
+    """Assert that a statement stores into no copy that an array of indices makes: ``x[index][0] = v``."""
+    if not (reader.whole.arrays and reader.whole.reverse) or reader.whole.tensors:
+        return []
+    targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+    made: list[ast.stmt] = []
+    for target in (leaf for each in targets if each is not None for leaf in terms.leaves(each)):
+        part = target.value if isinstance(target, ast.Subscript) else None
+        while isinstance(part, ast.Subscript):
+            if not reader.kind(part.value).has("list", "tuple", "dict"):
+                made += [_picks_one(part, index) for index in _open_indices(reader, part.slice)]
+            part = part.value
+    return made
+
+
+def _open_indices(reader: Reader, index: ast.expr) -> list[ast.expr]:
+    """The parts of an index that may be arrays."""
+    if isinstance(index, ast.Tuple):
+        return [part for each in index.elts for part in _open_indices(reader, each)]
+    is_one = isinstance(index, ast.Slice | ast.Constant) or Nodes(reader.function).settled(index)
+    return [] if is_one else [index]
+
+
+def _picks_one(part: ast.Subscript, index: ast.expr) -> ast.stmt:
+    """Assert that an index picks one place, so that a part of an array is no copy."""
+    said = (
+        f"{ast.unparse(index)} is an array, so {ast.unparse(part)} is a copy: what is stored into it is lost"
+    )
+    return ast.Assert(number(index), ast.Constant(said))
 
 
 def whole_numbers(function: Function, value: ast.expr) -> bool:
