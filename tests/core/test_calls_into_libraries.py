@@ -195,3 +195,30 @@ def test_the_path_of_an_own_writer_may_be_a_position() -> None:
     body = f"from acme.tracking import export_model\n{DATA}{MODEL}{FIT.format(more='')}{lines}"
     found = convert(f"import numpy as np\nimport tensorflow as tf\n{body}", choices=choices)
     assert "\nexport_model(model)\nif hvd.rank() == 0:\n    export_model(model, 'm')\n" in found.text
+
+
+@pytest.mark.parametrize(
+    ("vocabulary", "is_doubted"),
+    [
+        ("set(words)", True),
+        ("list(set(words) | {'<unk>'})", True),
+        ("set().union(words)", True),
+        ("['<pad>'] + list(frozenset(words))", True),
+        ("[word for word in {each for each in words} if word]", True),
+        ("collected(words)", True),
+        ("sorted(set(words))", False),
+        ("range(len(set(words)))", False),
+        ("list(dict.fromkeys(words))", False),
+    ],
+)
+def test_numbers_in_the_order_of_a_set_are_a_doubt(vocabulary: str, is_doubted: bool) -> None:
+    body = (
+        "def collected(texts):\n    found = set()\n    for each in texts:\n        found |= set(each)\n"
+        "    return found\n"
+        f"words = open('words.txt').read().split()\nvocabulary = {vocabulary}\n"
+        "numbers = {word: at for at, word in enumerate(vocabulary)}\n"
+        f"x = np.array([[numbers[word]] for word in words])\ny = np.ones(len(words))\n{MODEL}{FIT.format(more='')}"
+    )
+    assert (
+        "ranks may number the elements of `vocabulary` differently" in said(converted(body))
+    ) is is_doubted

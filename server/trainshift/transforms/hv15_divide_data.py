@@ -95,6 +95,7 @@ _ADAPTED = (
     "words; give `{}` a seed"
 )
 _LISTING = ("list", "tuple")
+_OF_SETS = ("copy", "difference", "intersection", "symmetric_difference", "union")
 _OTHER_NUMBERS = (
     "a `set` has a different order on each rank, so ranks may number the elements of `{}` differently; "
     "sort it"
@@ -174,15 +175,28 @@ def _numbered(program: Program, report: Report) -> Iterator[Remark]:
 
 
 def _lists_set(program: Program, at: Occurrence) -> bool:
-    """Return whether an expression is a set, or a list of one in the order of the set."""
+    """Return whether an expression is a set, or contains the elements of one in the set's order."""
 
     def behind(each: Occurrence) -> Iterable[Occurrence]:
-        if isinstance(each.node, ast.Call):
-            return map(each.part, each.node.args[:1]) if last_name(each.node.func) in _LISTING else ()
-        return sources(program.names, each) if isinstance(each.node, ast.Name | ast.Attribute) else ()
+        match each.node:
+            case ast.Call(ast.Attribute(base, name)) if name in _OF_SETS:
+                return (each.part(base),)
+            case ast.Call(function, [first, *_]) if last_name(function) in _LISTING:
+                return (each.part(first),)
+            case ast.BinOp(left, _, right):
+                return each.part(left), each.part(right)
+            case ast.ListComp(_, [first, *_]) | ast.GeneratorExp(_, [first, *_]):
+                return (each.part(first.iter),)
+            case ast.Name() | ast.Attribute() | ast.Call():
+                return sources(program.names, each)
+        return ()
 
-    found = sliced(at, behind)
-    return any(isinstance(each.node, ast.Call) and last_name(each.node.func) == "set" for each in found)
+    return any(_is_set(each.node) for each in sliced(at, behind))
+
+
+def _is_set(node: ast.AST) -> bool:
+    called = last_name(node.func) if isinstance(node, ast.Call) else ""
+    return isinstance(node, ast.Set | ast.SetComp) or called in ("set", "frozenset")
 
 
 def _vocabularies(program: Program, report: Report, alike: list[Draw]) -> Iterator[Remark]:
