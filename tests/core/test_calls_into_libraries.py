@@ -217,7 +217,8 @@ def test_numbers_in_the_order_of_a_set_are_a_doubt(vocabulary: str, is_doubted: 
         "    return found\n"
         f"words = open('words.txt').read().split()\nvocabulary = {vocabulary}\n"
         "numbers = {word: at for at, word in enumerate(vocabulary)}\n"
-        f"x = np.array([[numbers[word]] for word in words])\ny = np.ones(len(words))\n{MODEL}{FIT.format(more='')}"
+        "x = np.array([[numbers[word]] for word in words])\ny = np.ones(len(words))\n"
+        f"{MODEL}{FIT.format(more='')}"
     )
     assert (
         "ranks may number the elements of `vocabulary` differently" in said(converted(body))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import posixpath
 from enum import Enum
 
 from trainshift.core.program import Program
@@ -213,13 +214,14 @@ class Pace:
 
     def _is_of_one_batch(self, loop: Statement) -> bool:
         """Return whether a loop is in a `train_step`, which Keras runs for each batch, or goes through
-        texts.
+        names that are no paths.
         """
         node = loop.node
         over = node.iter if isinstance(node, ast.For | ast.AsyncFor) else None
         parts = over.elts if isinstance(over, ast.Tuple | ast.List) else ()
         names_only = bool(parts) and all(
-            isinstance(each, ast.Constant) and isinstance(each.value, str) for each in parts
+            isinstance(each, ast.Constant) and isinstance(each.value, str) and not _is_path(each.value)
+            for each in parts
         )
         return names_only or self._program.fact(Executions).custom_model(loop.scope) is not None
 
@@ -231,3 +233,8 @@ class Pace:
         outer = {above for each in loops for above in iterated.above(each)}
         found = [each for each in loops if isinstance(each.node, LOOPS) and each not in outer]
         return [each for each in found if not self.is_shared(each) and self._data.of(each) is None]
+
+
+def _is_path(text: str) -> bool:
+    """Return whether a text looks like the path of a file."""
+    return bool(posixpath.splitext(text)[1]) or "/" in text
