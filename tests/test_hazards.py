@@ -36,6 +36,7 @@ LEFT = {
     "hv08_write_on_root: a block that writes": {"HZ20"},
     "hv08_write_on_root: a file that a dataset reads": {"HZ17"},
     "hv08_write_on_root: a file that is read and written at once": {"HZ20"},
+    "hv08_write_on_root: a file that is written and read again": {"HZ20"},
     "hv08_write_on_root: a path that is bound": {"HZ20"},
     "hv08_write_on_root: a run that is tracked": {"HZ20"},
     "hv08_write_on_root: an object that writes": {"HZ20"},

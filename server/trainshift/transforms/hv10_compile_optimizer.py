@@ -217,7 +217,7 @@ def _get(program: Program, report: Report, unnamed: Unnamed) -> Change:
 def _name(program: Program, compile: Compile) -> str:
     """The name of the optimizer for a `compile`: with the model's name if there are several in its function.
 
-    Several may share a name, since each is read in the next statement only.
+    A model that is compiled again gets another name, since no name may hold two optimizers (TF05).
     """
     made, named, _ = program.fact(Wraps).all
     needed = {wrap.compile for wrap in made} | {each.compile for each in named}
@@ -228,7 +228,10 @@ def _name(program: Program, compile: Compile) -> str:
     here = [each for each in compiles if each.site.scope.function() is function]
     count = sum(each in needed or each in own for each in here)
     ours = {node for each in here for node in own.get(each, ())}
-    after_model = "_".join([*_words_of(compile), _BASE])
+    words = _words_of(compile)
+    again = [each for each in here if (each in needed or each in own) and _words_of(each) == words]
+    number = again.index(compile) if compile in again else 0
+    after_model = "_".join([*words, _BASE, *([str(number + 1)] if number else [])])
     bases = [*([_BASE] if count == 1 else []), after_model, f"distributed_{after_model}"]
     uses, scope = home.fact(NameUses), compile.site.scope
     free = (each for each in bases if not uses.is_taken(each, scope, ours))

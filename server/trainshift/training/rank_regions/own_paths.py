@@ -82,17 +82,18 @@ class OwnPaths:
         return bool(values)
 
     def _is_opened_nowhere(self, site: Site) -> bool:
-        """Return whether a call opens ``path if hvd.rank() == 0 else os.devnull``."""
-        path = argument(site.node, 0, "file", "filename", "path", "name")
-        return (
-            isinstance(path, ast.IfExp)
-            and "os.devnull" in self._names.full_names(path.orelse, site.scope, site.statement)
-            and any(
-                self._horovod.is_call(self._script.site_of(each), "rank")
-                for each in ast.walk(path.test)
-                if isinstance(each, ast.Call)
-            )
-        )
+        """Return whether a call opens ``path if hvd.rank() == 0 else os.devnull``.
+
+        Or ``[os.devnull, path][hvd.rank() == 0]``, where the path binds a name.
+        """
+        match argument(site.node, 0, "file", "filename", "path", "name"):
+            case ast.IfExp(test, _, other) | ast.Subscript(ast.List([other, _]), test):
+                calls = (each for each in ast.walk(test) if isinstance(each, ast.Call))
+                is_nowhere = "os.devnull" in self._names.full_names(other, site.scope, site.statement)
+                return is_nowhere and any(
+                    self._horovod.is_call(self._script.site_of(each), "rank") for each in calls
+                )
+        return False
 
     def _is_of_own(self, site: Site, receiver: ast.expr) -> bool:
         """Like `has`, for the method of an object."""

@@ -90,11 +90,12 @@ class ReadBack:
         for site in self._script.sites_named(*sorted(self._program.fact(Libraries).names_stating("fills"))):
             stated = (entries.fact(full_name(each), "fills") for each in self._program.names.callee(site))
             places = [argument_stated(site.node, str(each)) for each in stated if each]
-            if site in guarded and places and None in places:
+            if (site in guarded or self._is_on_root(site)) and places and None in places:
                 found.update(dict.fromkeys(self._around(site)))
         for read in self.of_all:
             for site in self._written_before(read):
-                if site in guarded and self._is_in_statement(site, read.anchor):
+                is_alone = site in guarded or self._is_on_root(site)
+                if is_alone and self._is_in_statement(site, read.anchor):
                     found.update(dict.fromkeys(self._around(site)))
         reading = {self._script.preceding(each.anchor) for each in self.all}
         return [each for each in found if each not in reading and not self._is_followed(each)]
