@@ -83,7 +83,7 @@ class Analysis:
         )
 
     def _is_withheld(self, fault: Fault) -> bool:
-        """Return whether the reason why a rule does not mend a doubtful defect says it already."""
+        """Return whether a withheld change at the same place already reports a doubtful defect."""
         return not fault.certain and any(
             each.rule in _MENDED_BY[fault.code] and each.target.start == fault.span.start
             for each in self.withheld

@@ -85,7 +85,7 @@ class Edited:
         return any(each.start <= last and first <= each.end for each in pending)
 
     def _old(self, offset: int) -> int:
-        """The original offset of one in the edited text; the end of what an edit has replaced by it."""
+        """Map an offset of the edited text to the original; in an edit, to the end of what it replaced."""
         index = bisect_right(self.written, offset, key=lambda each: each.start) - 1
         if index < 0:
             return offset

@@ -318,5 +318,5 @@ def _counts_turns(binding: Binding, name: ast.AST) -> bool:
     function = binding.inner.node if binding.inner is not None else None
     if not isinstance(function, ast.FunctionDef) or not _HOOK.fullmatch(function.name):
         return False
-    told = function.args.args[1:2]
-    return isinstance(name, ast.Name) and [each.arg for each in told] == [name.id]
+    first = function.args.args[1:2]
+    return isinstance(name, ast.Name) and [each.arg for each in first] == [name.id]

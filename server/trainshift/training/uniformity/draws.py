@@ -96,10 +96,10 @@ class Draws:
         name = self._script.called_name(site)
         if name not in _SHUFFLES or (name in divergence.BY_STATE and not self.is_by_state(site)):
             return False
-        told = argument(site.node, 1 if name in divergence.UNLESS_TOLD else None, "shuffle")
-        if told is None:
+        given = argument(site.node, 1 if name in divergence.UNLESS_TOLD else None, "shuffle")
+        if given is None:
             return name not in divergence.UNLESS_TOLD
-        return not _is_off(told)
+        return not _is_off(given)
 
     def is_by_state(self, site: Site) -> bool:
         """Return whether a call draws rows as scikit-learn does, and `random_state` fixes them.
