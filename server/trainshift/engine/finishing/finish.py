@@ -30,7 +30,8 @@ def finished(
     pending = [*{*manner.every}.difference(edits)]
     unfinished = taking_up(text, manner, apart) if pending else frozenset()
     later = calls_named(Edited(text, manner.every, apart), manner, pending, True) if pending else frozenset()
-    now = calls_named(Edited(text, edits, apart), manner, pending, False)
+    edited = Edited(text, edits, apart)
+    now = calls_named(edited, manner, pending, False)
     for step in (
         partial(split_lists, pending=pending),
         partial(named_lists, pending=pending),
@@ -38,10 +39,10 @@ def finished(
         partial(taken_up, pending=pending),
         partial(broken_lines, unfinished=unfinished, unnamed=later, named=now),
     ):
-        edited = Edited(text, edits, apart)
         more = sorted(step(edited, manner), key=lambda each: (each.start, each.end))
         if more:
             edits = composed(edits, more, len(text))
+            edited = Edited(text, edits, apart)
     return tuple(each for each in edits if text[each.start : each.end] != each.text)
 
 
