@@ -189,9 +189,12 @@ def claims_of(analysis: Analysis) -> Claims | None:
     return _wants(analysis) if _can_claim(analysis) and _trains(analysis.scripts[0]) else None
 
 
-def meeting_of(analysis: Analysis) -> Claims | None:
-    """The places where a program's ranks meet, in the form of `AsksClaims`; None if it does not train."""
-    return _meeting(analysis.program) if _trains(analysis.scripts[0]) else None
+def claims_alone(analysis: Analysis) -> tuple[Claims | None, Claims | None]:
+    """The claims of a program in both forms of `AsksClaims`: as a whole, and where its ranks meet."""
+    if not _trains(analysis.scripts[0]):
+        return None, None
+    whole = _wants(analysis) if _can_claim(analysis) else None
+    return whole, whole or _meeting(analysis.program)
 
 
 def _can_claim(analysis: Analysis) -> bool:

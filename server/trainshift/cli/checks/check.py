@@ -41,7 +41,7 @@ from trainshift.host.writing import write_in_place
 from trainshift.python.garbage import tidy, uncollected
 
 if TYPE_CHECKING:
-    from concurrent.futures import Future
+    from concurrent.futures import Future, ProcessPoolExecutor
     from multiprocessing.synchronize import Event
 
     from trainshift.engine.versions.runtime import Runtime
@@ -223,8 +223,7 @@ def _in_processes(
     from concurrent.futures.process import BrokenProcessPool
 
     starts = [job for job in jobs if _may_start(job)]
-    answers: Answers | None = None
-    told = b""
+    answers: bytes | None = None
     batches = [jobs[at : at + _BATCH] for at in range(0, len(jobs), _BATCH)]
     at = sent = 0
     while at < len(batches):
@@ -241,15 +240,12 @@ def _in_processes(
                 initargs=(stop,),
             )
             if answers is None:
-                answers = {}
-                for job, found in zip(starts, pool.map(_looked_ahead, starts), strict=True):
-                    show(job.name)
-                    answers |= found
-                told = pickle.dumps(answers)
+                answers = b""  # A file that ends its process here is met once.
+                answers = _found_ahead(pool, starts, show)
             ahead: deque[Future[tuple[list[FileCheck], Verdicts]]] = deque()
             while at < len(batches):
                 while sent < len(batches) and len(ahead) < processes * _BATCHES_AHEAD:
-                    ahead.append(pool.submit(_check_batch, batches[sent], told))
+                    ahead.append(pool.submit(_check_batch, batches[sent], answers))
                     sent += 1
                 results, learned = ahead.popleft().result()
                 if kept is not None:
@@ -282,6 +278,15 @@ def _in_processes(
         finally:
             if pool is not None:
                 pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _found_ahead(pool: ProcessPoolExecutor, starts: Sequence[Job], show: Callable[[str], None]) -> bytes:
+    """The answers of all processes about the programs that some files start, packed."""
+    answers: Answers = {}
+    for job, found in zip(starts, pool.map(_looked_ahead, starts), strict=True):
+        show(job.name)
+        answers |= found
+    return pickle.dumps(answers)
 
 
 def _start_process(stop: Event) -> None:

@@ -206,6 +206,12 @@ class Nodes:
         ]
         return {"low": ".high", "high": ".low"}[none[0]] if len(none) == 1 else ""
 
+    def open_indices(self, index: ast.expr) -> list[ast.expr]:
+        """The parts of an index that may be arrays, and so may pick several places in any order."""
+        if isinstance(index, ast.Tuple):
+            return [part for each in index.elts for part in self.open_indices(each)]
+        return [] if isinstance(index, ast.Slice) or self.settled(index) else [index]
+
     def settled(self, expr: ast.expr) -> bool:
         """Return whether an expression is certainly one number, so that nothing is broadcast."""
         if not self.whole.arrays:

@@ -246,23 +246,16 @@ def stores_into_no_copy(reader: Reader, node: ast.stmt) -> list[ast.stmt]:
     """Assert that a statement stores into no copy that an array of indices makes: ``x[index][0] = v``."""
     if not (reader.whole.arrays and reader.whole.reverse) or reader.whole.tensors:
         return []
+    nodes = Nodes(reader.function)
     targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
     made: list[ast.stmt] = []
     for target in (leaf for each in targets if each is not None for leaf in terms.leaves(each)):
         part = target.value if isinstance(target, ast.Subscript) else None
         while isinstance(part, ast.Subscript):
             if not reader.kind(part.value).has("list", "tuple", "dict"):
-                made += [_picks_one(part, index) for index in _open_indices(reader, part.slice)]
+                made += [_picks_one(part, index) for index in nodes.open_indices(part.slice)]
             part = part.value
     return made
-
-
-def _open_indices(reader: Reader, index: ast.expr) -> list[ast.expr]:
-    """The parts of an index that may be arrays."""
-    if isinstance(index, ast.Tuple):
-        return [part for each in index.elts for part in _open_indices(reader, each)]
-    is_one = isinstance(index, ast.Slice | ast.Constant) or Nodes(reader.function).settled(index)
-    return [] if is_one else [index]
 
 
 def _picks_one(part: ast.Subscript, index: ast.expr) -> ast.stmt:

@@ -343,13 +343,7 @@ class Pull(Writer):
         """Return whether an index is one place, or a part of an array without repetitions."""
         if self.whole.tensors:
             return isinstance(index, ast.Constant) and isinstance(index.value, str)
-        if isinstance(index, ast.Slice):
-            return array
-        if isinstance(index, ast.Tuple):
-            return all(self.is_one_place(each, True) for each in index.elts)
-        if not self.whole.arrays:
-            return True
-        return isinstance(index, ast.Slice | ast.Constant) or self.nodes.settled(index)
+        return array if isinstance(index, ast.Slice) else not self.nodes.open_indices(index)
 
     def flush(self) -> None:
         """Add the terms of a statement to the adjoints of variables."""

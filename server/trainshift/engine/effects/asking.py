@@ -25,10 +25,9 @@ from trainshift.engine.programs import (
     Programs,
     Wanted,
     analyze_program,
+    claims_alone,
     claims_from,
-    claims_of,
     made_by,
-    meeting_of,
     rivals_of,
 )
 from trainshift.engine.workspace import ParsedFiles, linked
@@ -184,9 +183,7 @@ def _find_alone(start: str, choices: Choices, files: ParsedFiles) -> Alone | Non
     holds = partial(Programs(files).holds, start)
     analysis = analyze_script(script, choices=choices, is_shared=True, holds=holds)
     try:
-        claims = claims_of(analysis)
-        meeting = claims or meeting_of(analysis)
-        return Alone(_forecast_of(analysis, files, None), made_by(analysis), claims, meeting)
+        return Alone(_forecast_of(analysis, files, None), made_by(analysis), *claims_alone(analysis))
     finally:
         _forget(analysis, None)
 

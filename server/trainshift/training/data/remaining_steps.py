@@ -7,6 +7,7 @@ own steps: of ``STEPS - done`` only the first number is divided.
 from __future__ import annotations
 
 import ast
+from collections.abc import Set
 from functools import partial
 from typing import TypeGuard
 
@@ -49,8 +50,11 @@ def is_restored_count(program: Program, at: Occurrence) -> bool:
     reads = program.fact(Libraries).names_stating("reads")
     if not restores and not any(True for _ in program.script.sites_named(*sorted(reads))):
         return False
+    kept = _kept_numbers(program) if restores else set()
     behind = reachable([at], partial(_parts, program), lambda each: id(each.node))
-    return any((restores and _is_counter(program, each)) or _is_of_file(program, each) for each in behind)
+    return any(
+        (restores and _is_counter(program, each, kept)) or _is_of_file(program, each) for each in behind
+    )
 
 
 def _parts(program: Program, at: Occurrence) -> list[Occurrence]:
@@ -78,12 +82,12 @@ def _kept_numbers(program: Program) -> set[ast.expr]:
     }
 
 
-def _is_counter(program: Program, at: Occurrence) -> bool:
+def _is_counter(program: Program, at: Occurrence, kept: Set[ast.expr]) -> bool:
     names = program.names
     if not isinstance(at.node, ast.Name | ast.Attribute):
         return False
     values = names.values(at.node, at.scope, at.statement)
-    if any(isinstance(each, Instance) and each.node in _kept_numbers(program) for each in values):
+    if any(isinstance(each, Instance) and each.node in kept for each in values):
         return True
     if not isinstance(at.node, ast.Attribute):
         return False
