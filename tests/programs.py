@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from fixtures import ProgramFolder
 from trainshift.core.choices import Choices
 from trainshift.engine.analysis import Analysis
+from trainshift.engine.claims import KeptClaims, analyze_program
 from trainshift.engine.conversion import Conversion, convert_program, finished_plan
-from trainshift.engine.programs import KeptClaims, analyze_program
 from trainshift.engine.workspace import ParsedFiles, files_in_memory, read_linked
 from trainshift.python.names.script import Script
 from trainshift.python.source.edit import Change, apply, merge

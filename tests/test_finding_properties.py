@@ -14,9 +14,10 @@ from lossless import comments
 from mutations import PAIRS
 from trainshift.core.finding import Verdict
 from trainshift.core.program import Program
-from trainshift.engine.checking import check, fix
+from trainshift.engine.checking import check
 from trainshift.engine.conversion import Status, convert
 from trainshift.engine.findings import find
+from trainshift.engine.fixing import fix
 from trainshift.engine.settings import HAZARD_CODES, RESTRICTION_CODES, Settings, Severity
 
 TEXTS = {folder.name: (folder / "before.py").read_text(encoding="utf-8-sig") for folder in SCRIPTS}

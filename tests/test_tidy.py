@@ -154,6 +154,24 @@ def test_the_command_line_starts_without_heavy_imports() -> None:
     assert loaded.isdisjoint({"tensorflow", "horovod", "libcst", "rich", "pygls", "numpy"})
 
 
+def test_the_first_check_of_the_server_needs_neither_pygls_nor_the_rules() -> None:
+    code = (
+        "import sys, trainshift.lsp.opening\n"
+        "from trainshift.engine.live import Live\n"
+        "from trainshift.engine.settings import Settings\n"
+        "from trainshift.host.disk import files_on_disk\n"
+        "from trainshift.python.source.source import Source\n"
+        "source = Source('import tensorflow as tf\\ntf = 1\\n')\n"
+        "print(Live('/absent/main.py', files_on_disk()).in_full(source, Settings()).diagnostics[0].code)\n"
+        "print(*sorted(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    found, loaded = done.stdout.splitlines()
+    heavy = {"pygls", "lsprotocol", "attrs", "trainshift.transforms", "trainshift.engine.analysis"}
+    assert found == "TF02"
+    assert heavy.isdisjoint(loaded.split())
+
+
 def test_no_path_of_a_machine_is_committed() -> None:
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True)
     for name in filter(None, listed.stdout.split("\0")):

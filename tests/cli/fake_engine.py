@@ -15,8 +15,8 @@ from pathlib import Path
 
 from trainshift.core.choices import Choices
 from trainshift.engine import conversion
+from trainshift.engine.claims import KeptClaims
 from trainshift.engine.conversion import Conversion, Note, Rewritten, Status
-from trainshift.engine.programs import KeptClaims
 from trainshift.engine.versions.runtime import Runtime
 from trainshift.engine.workspace import ParsedFiles
 

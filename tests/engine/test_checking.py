@@ -11,8 +11,9 @@ from benchmarks.script import script
 from cli.fake_restrictions import RULES
 from trainshift.core.finding import Verdict
 from trainshift.engine import checking, findings
-from trainshift.engine.checking import Region, check, fix
+from trainshift.engine.checking import Region, check
 from trainshift.engine.effects import asking
+from trainshift.engine.fixing import fix
 from trainshift.engine.settings import LETTER, Settings, Severity
 from trainshift.engine.workspace import files_in_memory
 

@@ -6,8 +6,8 @@ import pytest
 
 from finding_fixtures import FINDING_CASES
 from fixtures import SCRIPTS, TRANSFORM_CASES
-from trainshift.engine.checking import fix
 from trainshift.engine.finishing.compiling import compiles
+from trainshift.engine.fixing import fix
 from trainshift.engine.own_codes import INTERNAL_ERROR
 from trainshift.engine.settings import Settings, Severity
 from turns import Turns

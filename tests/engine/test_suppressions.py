@@ -6,7 +6,8 @@ import pytest
 
 from cli.fake_restrictions import RULES
 from trainshift.engine import findings
-from trainshift.engine.checking import check, fix
+from trainshift.engine.checking import check
+from trainshift.engine.fixing import fix
 from trainshift.engine.settings import Settings, read_settings
 
 HEAD = "import tensorflow as tf\n"

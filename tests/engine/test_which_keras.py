@@ -6,8 +6,9 @@ import pytest
 
 from trainshift.core.choices import CHOICES, Choices
 from trainshift.engine.cells import Plain
-from trainshift.engine.checking import check, fixed
+from trainshift.engine.checking import check
 from trainshift.engine.conversion import Status, convert
+from trainshift.engine.fixing import fixed
 from trainshift.engine.settings import Settings
 from trainshift.engine.versions.demands import demand_for, read_demands
 from trainshift.engine.versions.runtime import Runtime, installed, judge, settled

@@ -11,7 +11,8 @@ from pygls.exceptions import JsonRpcException
 from lsp.commands import ALL, QUICK, SCRIPTS, changes, converted, report, statements, text_of
 from lsp.edits import lines_of, units
 from lsp.session import EDITOR, PULLING, Document, Session, able, serve, structured
-from trainshift.engine.checking import check, fix
+from trainshift.engine.checking import check
+from trainshift.engine.fixing import fix
 from turns import Turns
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")

@@ -16,8 +16,8 @@ from lossless import assert_lossless, comments
 from mutations import MUTATIONS
 from trainshift.core.finding import Verdict
 from trainshift.core.program import Program
-from trainshift.engine.checking import fix
 from trainshift.engine.findings import find
+from trainshift.engine.fixing import fix
 from trainshift.engine.settings import Settings, Severity
 from trainshift.python.names.script import Script, read_script
 from trainshift.python.source.source import BOM

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import logging
 import re
-from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, TypeAlias
 
 from trainshift.core.finding import Effect, Finding, Line, Verdict
 from trainshift.core.program import Program
-from trainshift.engine.cells import Body, Plain
 from trainshift.engine.effects.outcomes import Effects, with_left_out
 from trainshift.engine.findings import Judgement, find, may_train, uses_horovod
-from trainshift.engine.finishing.compiling import compiles
-from trainshift.engine.finishing.finish import laid_out
 from trainshift.engine.own_codes import (
     INTERNAL_ERROR,
     NOT_CONVERTED,
@@ -24,6 +20,7 @@ from trainshift.engine.own_codes import (
     UNSEARCHED_FILES,
     UNSUPPORTED_VERSION,
 )
+from trainshift.engine.programs import Programs
 from trainshift.engine.settings import (
     GRAPH_CODES,
     HAZARD_CODES,
@@ -35,8 +32,8 @@ from trainshift.engine.settings import (
 from trainshift.engine.suppressions import problems, read_suppressions, suppress
 from trainshift.engine.workspace import ParsedFiles, is_test, read_linked
 from trainshift.pages import page_url
-from trainshift.python.names.script import Script, read_script
-from trainshift.python.source.edit import Change, Edit, merge
+from trainshift.python.names.script import Script
+from trainshift.python.source.edit import Change
 from trainshift.python.source.source import BOM, Source, Span
 from trainshift.python.syntax.chunks import ParseFailure
 from trainshift.restrictions import RESTRICTIONS
@@ -48,7 +45,6 @@ if TYPE_CHECKING:
     from trainshift.engine.versions.runtime import Runtime
 
 log = logging.getLogger(__name__)
-B = TypeVar("B", bound=Body)
 Demanded: TypeAlias = "Callable[[], Runtime | None]"
 """Gives what a script's project demands of the versions that it runs on, if anything."""
 Weigh: TypeAlias = "Callable[[], Effects]"
@@ -62,7 +58,10 @@ _NAMES = {each.code: each.name for each in (*RESTRICTIONS, *static_graphs.STATIC
 # A script that contains none of these words and trains in no other file has no code that a rewrite could
 # touch, so no restriction is asked: a print in some other program is not our concern.
 _SIGNS = re.compile("tensorflow|keras|GradientTape|apply_gradients")
-_MOST_PASSES = 10
+_MISSED = (
+    "The project has too many files to search them all: "
+    "programs that import this one may be missing, with their hazards."
+)
 _TOO_DEEP = "the code is nested too deeply to be read"
 
 
@@ -202,21 +201,6 @@ class CheckReport:
     forecast: str = field(default="", compare=False)
 
 
-@dataclass(frozen=True, slots=True)
-class Fixed(Generic[B]):
-    """A program after its fixes: the number of fixes by code, and the reports after and `before` them."""
-
-    body: B
-    applied: Mapping[str, int]
-    report: CheckReport
-    before: CheckReport
-
-    @property
-    def text(self) -> str:
-        """The program's text."""
-        return self.body.text
-
-
 def program_of(text: str, path: str = "", files: ParsedFiles | None = None) -> Program | ParseFailure:
     """The program that a script starts; `text` is its own, without byte order mark.
 
@@ -245,67 +229,17 @@ def check(
         return check_failed(error, path, settings or Settings())
 
 
+def defect(what: str) -> Diagnostic:
+    """The diagnostic about a fault of ours."""
+    return _failure(INTERNAL_ERROR.code, f"{what}; please report this with the script")
+
+
 def check_failed(error: Exception, path: str, settings: Settings) -> CheckReport:
     """The report on a file whose check failed, for the exception being handled."""
     if isinstance(error, RecursionError):
         return unread(ParseFailure(_TOO_DEEP, 1, 1), path, settings)
     log.exception("the check of %s failed", path)
-    return CheckReport(path, (_failure(INTERNAL_ERROR.code, _report_it(_named(error))),))
-
-
-def fix(
-    text: str,
-    settings: Settings | None = None,
-    path: str = "",
-    files: ParsedFiles | None = None,
-    least: Severity = Severity.WARNING,
-) -> Fixed[Plain]:
-    """`fixed` for the text of a script, which may have a byte order mark."""
-    body = text.removeprefix(BOM)
-    result = fixed(Plain(body), settings, path, files, least)
-    return result if body == text else replace(result, body=Plain(BOM + result.text))
-
-
-def fixed(
-    body: B,
-    settings: Settings | None = None,
-    path: str = "",
-    files: ParsedFiles | None = None,
-    least: Severity = Severity.WARNING,
-    demanded: Demanded = lambda: None,
-) -> Fixed[B]:
-    """The program after the fixes of `check`, applied repeatedly until none is left.
-
-    Violated findings, and findings of severity `least` or above, are fixed.  If the result would not parse or
-    compile, the body is unchanged, and the report says so.
-    """
-    first = report = check(body.text, settings, path, files, demanded)
-    applied: Counter[str] = Counter()
-    now = body
-    for _ in range(_MOST_PASSES):  # Findings after the last statement remain in the report.
-        plan = merge(
-            each.fix for each in report.diagnostics if each.fix is not None and each.is_mended(least)
-        )
-        after = now.edited(_laid_out(now, plan.edits, settings or Settings()))
-        if after == now:
-            break
-        report = check(after.text, settings, path, files, demanded)
-        if any(each.code == SYNTAX_ERROR.code for each in report.diagnostics) or (
-            compiles(body.text) and not compiles(after.text)
-        ):
-            codes = ", ".join(sorted({change.rule for change in plan.changes}))
-            defect = _failure(INTERNAL_ERROR.code, _report_it(f"the fixes of {codes} break the script"))
-            return Fixed(body, {}, CheckReport(path, (defect, *first.diagnostics), first.suppressed), first)
-        applied.update(change.rule for change in plan.changes)
-        now = after
-    return Fixed(now, applied, report, first)
-
-
-def _laid_out(body: Body, edits: tuple[Edit, ...], settings: Settings) -> tuple[Edit, ...]:
-    script = read_script(body.text) if edits else None
-    if script is None or isinstance(script, ParseFailure):
-        return edits
-    return laid_out(script, edits, settings.choices.line_length, body.starts)
+    return CheckReport(path, (defect(_named(error)),))
 
 
 def _check(
@@ -372,10 +306,8 @@ def judge(
         result = found_around(program, asked | (codes & _HAZARDS), files, pause)
     elif asked:
         result = find(program, asked - _HAZARDS, pause)
-    if files is not None and (trains or is_distributed) and _may_miss_programs(program, settings, files):
-        from trainshift.engine.effects.hazards import unsearched
-
-        result = _with(result, unsearched(program, files))
+    if files is not None and (trains or is_distributed):
+        result = _with(result, _unsearched(program, settings, files))
     if not trains:
         return result
     if settings.is_on(UNSUPPORTED_VERSION.code) and program.fact(Loops).own:
@@ -392,13 +324,16 @@ def _with(result: Judgement, more: Iterable[Finding]) -> Judgement:
     return replace(result, found=tuple(found))
 
 
-def _may_miss_programs(program: Program, settings: Settings, files: ParsedFiles) -> bool:
-    """Return whether hazards depend on programs that use the script, and not all files were searched for
-    them.
-    """
-    path = program.script.path
+def _unsearched(program: Program, settings: Settings, files: ParsedFiles) -> list[Finding]:
+    """Report that programs which contain a script may be missing, unless it starts one itself."""
+    script = program.script
     is_asked = settings.is_on(UNSEARCHED_FILES.code) and not _HAZARDS.isdisjoint(settings.checked_codes)
-    return is_asked and bool(path) and not files.searches_all(path)
+    if not (is_asked and script.path) or files.searches_all(script.path) or not script.statements:
+        return []
+    if Programs(files).starts_training(script.path):
+        return []
+    where = script.statement_span(script.statements[0])
+    return [Finding(UNSEARCHED_FILES.code, Verdict.UNKNOWN, where, _MISSED)]
 
 
 def _is_used_with_horovod(program: Program, files: ParsedFiles | None) -> bool:
@@ -498,7 +433,7 @@ def report_of(
     result: Judgement, reported: Iterable[Diagnostic], path: str, suppressed: int = 0
 ) -> CheckReport:
     """The report on a file with the `reported` diagnostics, and the restrictions that failed."""
-    failures = (_failure(INTERNAL_ERROR.code, _report_it(defect)) for defect in result.defects)
+    failures = map(defect, result.defects)
     return CheckReport(path, (*failures, *reported), suppressed, result.by_hand)
 
 
@@ -563,7 +498,3 @@ def _failure(code: str, message: str) -> Diagnostic:
 
 def _named(error: Exception) -> str:
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-
-
-def _report_it(what: str) -> str:
-    return f"{what}; please report this with the script"

@@ -11,12 +11,12 @@ from trainshift.core.choices import Choices
 from trainshift.core.layout import Layout
 from trainshift.engine.analysis import Analysis, analyze_script
 from trainshift.engine.cells import Cells
+from trainshift.engine.claims import KeptClaims, analyze_program
 from trainshift.engine.finishing.compiling import compiles
 from trainshift.engine.finishing.edited_text import Manner
 from trainshift.engine.finishing.finish import finished
 from trainshift.engine.finishing.lines import longest_line
 from trainshift.engine.own_codes import SYNTAX_ERROR, UNSUPPORTED_VERSION
-from trainshift.engine.programs import KeptClaims, analyze_program
 from trainshift.engine.versions.runtime import Runtime, settled
 from trainshift.engine.workspace import ParsedFiles, read_linked
 from trainshift.libraries.common import is_common

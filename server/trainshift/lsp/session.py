@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from trainshift.engine.cells import Plain
-from trainshift.engine.checking import CheckReport, fixed
+from trainshift.engine.checking import CheckReport
+from trainshift.engine.fixing import fixed
 from trainshift.engine.settings import Settings, Severity
 from trainshift.lsp.desk import OpenProgram, State
 from trainshift.lsp.opening import Opening

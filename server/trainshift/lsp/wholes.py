@@ -9,8 +9,9 @@ from collections.abc import Callable, Collection
 from functools import partial
 
 from trainshift.engine.analysis import Analysis, analyze_script
+from trainshift.engine.claims import Claims, analyze_program, claims_from, claims_of
 from trainshift.engine.effects.asking import MOST_STARTS
-from trainshift.engine.programs import Claims, Programs, analyze_program, claims_from, claims_of
+from trainshift.engine.programs import Programs
 from trainshift.engine.workspace import ParsedFiles, linked
 from trainshift.lsp.desk import OpenProgram
 from trainshift.lsp.options import Rules

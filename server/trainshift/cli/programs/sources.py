@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from trainshift.core.choices import Choices
-from trainshift.engine.programs import KeptClaims
+from trainshift.engine.claims import KeptClaims
 from trainshift.engine.workspace import ParsedFiles
 from trainshift.host import files
 from trainshift.host.disk import absolute, files_on_disk

@@ -16,13 +16,8 @@ from trainshift.core.finding import Effect
 from trainshift.core.program import Program
 from trainshift.engine.analysis import Analysis, analyze_script
 from trainshift.engine.audit import Fault
-from trainshift.engine.conversion import Conversion, Status, obstacle, without_gaps
-from trainshift.engine.effects.outcomes import Outcome
-from trainshift.engine.findings import ON_LOOPS
-from trainshift.engine.own_codes import UNSUPPORTED_VERSION
-from trainshift.engine.programs import (
+from trainshift.engine.claims import (
     Claims,
-    Programs,
     Wanted,
     analyze_program,
     claims_alone,
@@ -30,6 +25,11 @@ from trainshift.engine.programs import (
     made_by,
     rivals_of,
 )
+from trainshift.engine.conversion import Conversion, Status, obstacle, without_gaps
+from trainshift.engine.effects.outcomes import Outcome
+from trainshift.engine.findings import ON_LOOPS
+from trainshift.engine.own_codes import UNSUPPORTED_VERSION
+from trainshift.engine.programs import Programs
 from trainshift.engine.workspace import ParsedFiles, linked
 from trainshift.python.names.script import Script
 from trainshift.python.names.workspace import MOST_CONVERTED

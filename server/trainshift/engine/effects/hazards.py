@@ -19,7 +19,6 @@ from trainshift.core.program import Program
 from trainshift.engine.analysis import analyze_script, whole_program
 from trainshift.engine.edited import edited, forget_edited
 from trainshift.engine.findings import Judgement, find, hazards_of, own_of, uses_horovod
-from trainshift.engine.own_codes import UNSEARCHED_FILES
 from trainshift.engine.programs import Programs
 from trainshift.engine.settings import HAZARD_CODES
 from trainshift.engine.workspace import ParsedFiles, linked
@@ -38,11 +37,6 @@ _ASKING = frozenset(rule.code for rule in TRANSFORMS if rule.asks)
 # The number of attempts to fix a hazard by a rule's change that may not fit.
 _MOST_TRIED = 12
 _BY_WEIGHT = (Verdict.VIOLATED, Verdict.UNKNOWN, Verdict.HARMLESS)
-
-_MISSED = (
-    "The project has too many files to search them all: "
-    "programs that import this one may be missing, with their hazards."
-)
 
 
 class _Elsewhere(NamedTuple):
@@ -68,15 +62,6 @@ def found_around(
         found = _with_fixes(program, judgement.found, pause)
         judgement = replace(judgement, found=found)
     return judgement
-
-
-def unsearched(program: Program, files: ParsedFiles) -> list[Finding]:
-    """Report that programs which contain a script may be missing, unless it starts one itself."""
-    script = program.script
-    if Programs(files).starts_training(script.path) or not script.statements:
-        return []
-    where = script.statement_span(script.statements[0])
-    return [Finding(UNSEARCHED_FILES.code, Verdict.UNKNOWN, where, _MISSED)]
 
 
 def _of_programs(wholes: Mapping[str, _Elsewhere], path: str) -> Judgement:

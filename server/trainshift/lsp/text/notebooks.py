@@ -6,8 +6,7 @@ A notebook that is not open is one document, the JSON of its file.
 from __future__ import annotations
 
 from collections.abc import Iterable
-
-from lsprotocol import types
+from typing import TYPE_CHECKING
 
 from trainshift.host.files import SourceFile
 from trainshift.host.notebooks import Written, read_notebook
@@ -15,6 +14,9 @@ from trainshift.lsp.text.documents import Change, Paper, Part, Within, notebook_
 from trainshift.lsp.wire.capabilities import LANGUAGES
 from trainshift.lsp.wire.uris import path_of, uri_of
 from trainshift.python.source.source import Source
+
+if TYPE_CHECKING:
+    from lsprotocol import types
 
 
 class Notebook:

@@ -30,6 +30,7 @@ class Callers:
         self._callers: dict[Scope, tuple[list[Site], bool]] = {}
         self._aliases: dict[str, set[str]] | None = None
         self._named: dict[str, tuple[list[Site], bool]] = {}
+        self._running: dict[str, dict[Scope, dict[Site, None]]] = {}
         self._partials: dict[tuple[Site, Scope], list[Site]] = {}
 
     def callers(self, function: Scope) -> tuple[list[Site], bool]:
@@ -169,7 +170,15 @@ class Callers:
         if name not in self._named:
             self._named[name] = self._calls_named(name)
         named, is_passed_on = self._named[name]
-        return [site for site in named if function in self._classes.called_functions(site)], is_passed_on
+        if not self._names.memo.is_idle:  # What a call runs may not be final yet.
+            return [site for site in named if function in self._classes.called_functions(site)], is_passed_on
+        if name not in self._running:
+            running: dict[Scope, dict[Site, None]] = {}
+            for site in named:
+                for called in self._classes.called_functions(site):
+                    running.setdefault(called, {})[site] = None
+            self._running[name] = running
+        return list(self._running[name].get(function, ())), is_passed_on
 
     def _calls_named(self, name: str) -> tuple[list[Site], bool]:
         """The calls of functions that may have this name, and whether the name is read other than
@@ -177,8 +186,9 @@ class Callers:
         """
         renamed = (new for new, old in self._script.code.renamed_imports if old == name)
         names = closure([name, *renamed], self._alias_names())
-        choosing = (site for site, chosen in self._choosing if not names.isdisjoint(chosen))
-        named = [*self._script.sites_named(*sorted(names)), *choosing]
+        ordered = sorted(names)
+        choosing = dict.fromkeys(site for each in ordered for site in self._choosing.get(each, ()))
+        named = [*self._script.sites_named(*ordered), *choosing]
         others = sum(self._reads_of_libraries(each) for each in names)
         reads = sum(self._script.loads(each) for each in names) - others
         calls = sum(not self._is_of_library(site.node.func) for site in named)
@@ -186,12 +196,15 @@ class Callers:
         return named, reads > calls + aliased
 
     @cached_property
-    def _choosing(self) -> list[tuple[Site, set[str]]]:
-        """The calls through a table or a wrapper, with the names called: ``table[key]()``, ``partial(a,
-        1)()``.
+    def _choosing(self) -> dict[str, list[Site]]:
+        """The calls through a table or a wrapper, by each name called: ``table[key]()``,
+        ``partial(a, 1)()``.
         """
-        calls = ((site, _spelled(site.node.func) - {""}) for site in self._script.sites_named(""))
-        return [(site, chosen) for site, chosen in calls if chosen]
+        found: dict[str, list[Site]] = {}
+        for site in self._script.sites_named(""):
+            for name in _spelled(site.node.func) - {""}:
+                found.setdefault(name, []).append(site)
+        return found
 
     def _reads_of_libraries(self, attribute: str) -> int:
         """The number of reads of the attribute on a library's module, which are not functions of
