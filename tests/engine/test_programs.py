@@ -511,19 +511,25 @@ def test_what_a_class_draws_that_nothing_makes_diverges_nowhere(name: str, is_to
     ("path", "text", "starts"),
     [
         ("/p/notes.txt", "", False),
-        ("/p/other.py", "from report import told\n", True),
-        ("/p/tests/test_report.py", "from report import told\n", True),
+        ("/p/other.py", "from report import told\n\ntold(2)\n", True),
+        ("/p/other.py", "from report import listed\n\nlisted(2)\n", False),
+        (
+            "/p/other.py",
+            "import horovod.tensorflow as hvd\nfrom report import told\n\nhvd.init()\ntold(2)\n",
+            False,
+        ),
+        ("/p/tests/test_report.py", "from report import told\n\n\ndef test_it():\n    told(1)\n", True),
         ("/p/notes/try.ipynb", "{}", True),
     ],
 )
-def test_a_module_starts_horovod_if_anything_but_its_program_may_import_it(
+def test_a_module_starts_horovod_if_another_file_runs_what_is_changed_in_it(
     path: str, text: str, starts: bool
 ) -> None:
     start = "from report import told\nfrom steps import train\n\ntrain()\ntold(1)\n"
     texts = {
         "/p/pyproject.toml": "",
         "/p/train.py": start,
-        "/p/report.py": "def told(x):\n    print(x)\n",
+        "/p/report.py": "def told(x):\n    print(x)\n\n\ndef listed(x):\n    return [x]\n",
         "/p/steps.py": TRAINER + STEPS,
         path: text,
     }

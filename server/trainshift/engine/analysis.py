@@ -6,6 +6,7 @@ import logging
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from trainshift.core.choices import Choices
 from trainshift.core.finding import Finding
@@ -25,7 +26,7 @@ from trainshift.python.source.offset_map import OffsetMap
 from trainshift.python.source.source import Span
 from trainshift.python.syntax.chunks import ChunkCache, ParseFailure
 from trainshift.restrictions import HAZARDS
-from trainshift.rewriting.import_effects import runs_early
+from trainshift.rewriting.import_effects import Edited, edited_code, runs_early
 from trainshift.rewriting.prerequisites import Prerequisites
 from trainshift.rewriting.steps.minimizing import Minimizing
 from trainshift.rewriting.strategies.leaving import Leaving
@@ -44,6 +45,8 @@ _IMPORTED = "Import Horovod"
 _ESSENTIAL = frozenset(rule.code for rule in TRANSFORMS if rule.essential)
 _SAID_BY = {hazard.code: hazard.said_by for hazard in HAZARDS}
 _MENDED_BY = {hazard.code: hazard.mended_by for hazard in HAZARDS}
+Holds: TypeAlias = Callable[[str, frozenset[Span]], bool]
+"""A function that tells whether no other program needs Horovod to be started in some functions of a file."""
 _OPTIONAL = "Horovod is imported under a condition and may be missing; by hand: {}"
 
 
@@ -171,14 +174,14 @@ def analyze_script(
     *,
     is_shared: bool = False,
     known: Program | None = None,
-    holds: Callable[[str], bool] = lambda path: False,
+    holds: Holds = lambda path, functions: False,
 ) -> Analysis:
     """Run every rule on a script and its linked scripts; a failing rule does not stop the others.
 
     `pause` is called repeatedly, and may raise to abort the analysis: the script is unusable then, unless it
     `is_shared`.  `choices` are those of the conversion.  If possible, the rules reuse the `known` program of
-    the single script for the same choices, which its owner keeps.  `holds` tells whether only this program
-    starts or imports a file.
+    the single script for the same choices, which its owner keeps.  `holds` tells whether no
+    other program needs Horovod to be started in some functions of a file.
     """
     is_known = (
         known is not None and known.choices == (choices or Choices()) and script.linked == [known.script]
@@ -268,7 +271,7 @@ def _back(passage: OffsetMap, edits: tuple[Edit, ...]) -> tuple[Edit, ...] | Non
     return tuple(found)
 
 
-def _analyze(program: Program, pause: Callable[[], None], holds: Callable[[str], bool]) -> Analysis:
+def _analyze(program: Program, pause: Callable[[], None], holds: Holds) -> Analysis:
     outlook = look(program, pause)
     defects: list[str] = []
     proposed: list[tuple[Transform, Change]] = []
@@ -349,11 +352,11 @@ def _file_of(program: Program, change: Change) -> Program:
     return program.linked(program.script.at(change.target.start)[0])
 
 
-def _set_up(program: Program, changes: list[Change], holds: Callable[[str], bool]) -> list[Change]:
+def _set_up(program: Program, changes: list[Change], holds: Holds) -> list[Change]:
     """The changes with their prerequisites in each file: Horovod's import, its start and the flags.
 
-    All changes of a file rely on the same prerequisites, and on those of the start file.  A file that only
-    this program `holds` relies on the start file's `hvd.init()`.
+    All changes of a file rely on the same prerequisites, and on those of the start file.  A file whose
+    changed functions this program `holds` relies on the start file's `hvd.init()`.
     """
     alone = all(change.rule in _SETTING_UP for change in changes)
     if alone and (all(file.fact(Prerequisites).is_set_up for file in program.files) or _is_started(program)):
@@ -368,7 +371,7 @@ def _set_up(program: Program, changes: list[Change], holds: Callable[[str], bool
     for file, own in by_file.items():
         others = [change for change in own if change.rule not in _SETTING_UP]
         named = file is first or file.fact(Prerequisites).is_named_in(_words(others))
-        late = named and file is not first and holds(file.script.path) and not runs_early(program, others)
+        late = named and file is not first and _relies(program, file, edited_code(program, others), holds)
         if not late:
             started.add(file)
         setup = _setup_of(program, file, own, starts=not late) if named else ()
@@ -377,6 +380,12 @@ def _set_up(program: Program, changes: list[Change], holds: Callable[[str], bool
     wanted = {id(change) for change in kept}
     placed = [(change, _file_of(program, change)) for change in changes if id(change) in wanted]
     return [_with_set_up(change, needed[file], file in started) for change, file in placed]
+
+
+def _relies(program: Program, file: Program, code: Edited, holds: Holds) -> bool:
+    """Return whether edited code of a module can rely on the start file's `hvd.init()`."""
+    spans = frozenset(file.script.span(each.node, each) for each in code.functions if each.node is not None)
+    return not runs_early(program, code) and holds(file.script.path, spans)
 
 
 def _with_set_up(change: Change, edits: tuple[Edit, ...], is_start: bool) -> Change:

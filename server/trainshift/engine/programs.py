@@ -6,15 +6,17 @@ import other files, and start no program.  Nothing here needs the rules of the c
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from functools import partial
 
 from trainshift.core.program import Program
 from trainshift.engine.workspace import ParsedFiles, is_test, linked
 from trainshift.python.flow.traversal import reachable
-from trainshift.python.names.script import Script
+from trainshift.python.names.script import Script, all_run
+from trainshift.python.source.source import Span
 from trainshift.python.syntax.chunk_syntax import behind_main_guard
 from trainshift.python.syntax.code import Code
+from trainshift.training.horovod.existing_use import Horovod
 from trainshift.training.loops.loop_reader import candidates
 
 
@@ -37,12 +39,37 @@ class Programs:
             self._importers[path] = [other for other in naming if path in self._imported_by(other)]
         return self._importers[path]
 
-    def holds(self, start: str, path: str) -> bool:
-        """Return whether all that starts or imports the file at `path` belongs to the program of `start`."""
+    def holds(self, start: str, path: str, functions: Collection[Span]) -> bool:
+        """Return whether every other file that runs some functions of the one at `path` starts Horovod
+        itself.
+        """
         if not self._files.searches_all(path) or self._files.has_notebooks(path):
             return False
         above = reachable([path], self._all_importers)
-        return all(each == start or self._is_inner(each) for each in above)
+        others = (each for each in above if each != start and not self._is_inner(each))
+        return all(self._run_unstarted(each, path).isdisjoint(functions) for each in others)
+
+    def _run_unstarted(self, start: str, path: str) -> frozenset[Span]:
+        """The functions of the file at `path` that another start file runs without starting Horovod."""
+        return self._files.once(("run", start, path), partial(self._find_run, start, path))
+
+    def _find_run(self, start: str, path: str) -> frozenset[Span]:
+        script = self._script(start)
+        workspace = script.workspace if script is not None else None
+        other = workspace.script(path) if workspace is not None else None
+        if script is None or workspace is None or other is None:
+            return frozenset()
+        program = Program(script)
+        try:
+            if program.fact(Horovod).calls("init"):
+                return frozenset()
+            runs = workspace.runs if not workspace.left_out else all_run
+            scopes = (scope for facts in other.facts for scope in facts.scopes)
+            return frozenset(
+                other.span(each.node, each) for each in scopes if each.node is not None and runs(each, None)
+            )
+        finally:
+            program.forget()
 
     def _is_inner(self, path: str) -> bool:
         """Return whether others import a file, which starts nothing itself."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from trainshift.core.program import Program
 from trainshift.libraries.entries import fact
@@ -47,13 +48,16 @@ class ImportEffects:
         return False
 
 
-def runs_early(program: Program, changes: Iterable[Change]) -> bool:
-    """Return whether the code of some changes may run while files are imported, before Horovod is started.
+class Edited(NamedTuple):
+    """The functions that some changes edit, the outermost ones, and whether they edit other code, too."""
 
-    That is code outside functions, and in functions that lead back to a call outside of them in an imported
-    file, or above the set-up of the started one.
-    """
-    script, names = program.script, program.names
+    functions: frozenset[Scope]
+    is_beside: bool
+
+
+def edited_code(program: Program, changes: Iterable[Change]) -> Edited:
+    """Return the code of a program that some changes edit."""
+    script = program.script
     functions: set[Scope] = set()
     places = [edit.start for change in changes for edit in change.edits]
     for statement in script.statements if places else ():
@@ -66,13 +70,23 @@ def runs_early(program: Program, changes: Iterable[Change]) -> bool:
             if inside and function is not None:
                 functions.add(function)
                 places = [place for place in places if place not in inside]
+    return Edited(frozenset(functions), bool(places))
+
+
+def runs_early(program: Program, code: Edited) -> bool:
+    """Return whether edited code may run while files are imported, before Horovod is started.
+
+    That is code outside functions, and in functions that lead back to a call outside of them in an imported
+    file, or above the set-up of the started one.
+    """
+    script, names = program.script, program.names
     started = script.scripts[0]
-    for function in functions_leading_to(functions, called_from(names)):
+    for function in functions_leading_to(code.functions, called_from(names)):
         for site in names.callers(function)[0]:
             outside = site.scope.function() is None and not behind_main_guard(site.statement)
             if outside and (script.home(site.scope) is not started or _is_above_imports(started, site)):
                 return True
-    return bool(places)
+    return code.is_beside
 
 
 def _is_above_imports(script: Script, site: Site) -> bool:
