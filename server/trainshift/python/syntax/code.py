@@ -6,7 +6,7 @@ Nothing here depends on the meaning of names, so one reading serves every progra
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import TypeAlias, TypeVar
 
 from trainshift.python.lazy import cached_property
@@ -107,6 +107,28 @@ class Code:
         for site in self.sites:
             found.setdefault(site.scope.function(), []).append(site)
         return found
+
+    @cached_property
+    def statements_by_function(self) -> dict[Scope | None, list[Statement]]:
+        """The statements in each function, not in inner functions; None is for code outside."""
+        found: dict[Scope | None, list[Statement]] = {}
+        for statement in self.statements:
+            found.setdefault(statement.scope.function(), []).append(statement)
+        return found
+
+    @cached_property
+    def place_of(self) -> dict[Statement, int]:
+        """The place of each statement in text order."""
+        return {statement: place for place, statement in enumerate(self.statements)}
+
+    def sites_in(self, statements: Iterable[Statement]) -> Iterator[Site]:
+        """The calls in some statements themselves, not in their blocks."""
+        return (site for each in statements for site in self.sites_by_statement.get(each, ()))
+
+    @cached_property
+    def site_places(self) -> dict[Site, int]:
+        """The place of each call in the order of all."""
+        return {site: place for place, site in enumerate(self.sites)}
 
     @cached_property
     def sites_by_node(self) -> dict[ast.Call, Site]:

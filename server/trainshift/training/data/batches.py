@@ -48,8 +48,8 @@ def draws_batches(program: Program, loop: Statement) -> bool:
 
 def drawn_in(program: Program, loop: Statement) -> Verdict | None:
     """Return whether a loop draws the same random values on all ranks; None if it draws nothing."""
-    draws, here = program.fact(Uniformity).draws, set(run_in(program, loop))
-    found = [site for site in program.script.sites if site.statement in here and draws.is_draw(site)]
+    draws = program.fact(Uniformity).draws
+    found = [*filter(draws.is_draw, program.script.code.sites_in(run_in(program, loop)))]
     if not found:
         return None
     if program.choices.seed_by_rank:
@@ -59,8 +59,9 @@ def drawn_in(program: Program, loop: Statement) -> Verdict | None:
 
 def run_in(program: Program, loop: Statement) -> list[Statement]:
     """The statements of a loop, and of the script's functions that it calls, in text order."""
-    inside, called = set(loop.walk()), program.fact(Executions).functions_reached(loop)
-    return [each for each in program.script.statements if each in inside or each.scope.function() in called]
+    code, called = program.script.code, program.fact(Executions).functions_reached(loop)
+    inside = (each for function in called for each in code.statements_by_function.get(function, ()))
+    return sorted({*loop.walk(), *inside}, key=code.place_of.__getitem__)
 
 
 def asked_of(program: Program, loop: Statement, idle: set[Statement]) -> list[Occurrence]:

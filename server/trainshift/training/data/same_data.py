@@ -40,11 +40,10 @@ def same_data(program: Program, loop: Statement) -> ast.expr | None:
     """The data that every iteration of a loop trains on as a whole; None if that is unknown."""
     inside, here = set(loop.walk()), set(run_in(program, loop))
     draws = program.fact(Uniformity).draws
-    for site in program.script.sites:
-        if site.statement in here:
-            asks = site.name in ASKING and isinstance(site.node.func, ast.Attribute)
-            if asks or draws.is_draw(site) or draws.shuffles(site):
-                return None
+    for site in program.script.code.sites_in(here):
+        asks = site.name in ASKING and isinstance(site.node.func, ast.Attribute)
+        if asks or draws.is_draw(site) or draws.shuffles(site):
+            return None
     found = None
     for at in _trained_on(program, inside, here):
         bindings = program.names.bindings(at)

@@ -55,6 +55,7 @@ class Horovod:
         self._program = program
         self._script = program.script
         self._asked_of: set[Scope] = set()
+        self._calls: dict[tuple[str, ...], list[Site]] = {}
         self._answers = Questions(False, False, deepest=_DEEPEST)
         # Points reached without a test for rank 0, by graph.
         self._elsewhere: dict[Cfg, frozenset[Point]] = {}
@@ -107,14 +108,17 @@ class Horovod:
 
     def calls(self, *functions: str) -> list[Site]:
         """Every call of one of Horovod's `functions`, under any name in the script."""
-        return [site for site, function in self._calls.items() if function in functions]
+        if functions not in self._calls:
+            sites = (*self._script.sites_named(*functions), *self._renamed) if self.is_used else ()
+            found = {site for site in sites if self.is_call(site, *functions)}
+            self._calls[functions] = sorted(found, key=self._script.code.site_places.__getitem__)
+        return self._calls[functions]
 
     @cached_property
-    def _calls(self) -> dict[Site, str]:
-        """The calls of Horovod's functions, in the order of all calls, each with the function's name."""
-        sites = self._script.sites if self.is_used else ()
-        named = ((site, self._function(site.node.func, site.scope, site.statement)) for site in sites)
-        return {site: function for site, function in named if function}
+    def _renamed(self) -> list[Site]:
+        """The calls of Horovod's functions under names that the script gives, or that have none."""
+        sites = self._script.sites_calling(())
+        return [site for site in sites if self._function(site.node.func, site.scope, site.statement)]
 
     def _function(self, node: ast.expr, scope: Scope, statement: Statement | None) -> str:
         """The name of the Horovod function that an expression refers to; empty if there is none."""

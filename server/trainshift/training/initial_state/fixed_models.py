@@ -46,13 +46,9 @@ class FixedModels:
     def _called(self, step: Step) -> Iterator[ast.expr]:
         tapes = {tape.with_statement for each in step.gradients for tape in each.tapes} - {None}
         function = step.site.scope.function()
-        for site in self._script.sites if tapes else ():
+        for site in self._script.code.sites_by_function.get(function, ()) if tapes else ():
             called = site.node.func
-            if (
-                site.scope.function() is function
-                and is_plain(called)
-                and not isinstance(called, ast.Subscript)
-            ):
+            if is_plain(called) and not isinstance(called, ast.Subscript):
                 if not tapes.isdisjoint(site.statement.path()) and self._is_fixed(site):
                     yield called
 

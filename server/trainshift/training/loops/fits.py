@@ -78,6 +78,7 @@ class Fits:
         self._program = program
         self._script = program.script
         self._names = program.names
+        self._compiles: dict[Fit, list[Compile]] = {}
         self._identities: dict[ast.expr, frozenset[ast.AST | Scope | None]] = {}
 
     @cached_property
@@ -132,7 +133,9 @@ class Fits:
 
     def compiles_of(self, fit: Fit) -> list[Compile]:
         """The `compile` calls that may be of the model that is fitted."""
-        return [each for each in self.compiles if self._same_model(fit, each.site)]
+        if fit not in self._compiles:
+            self._compiles[fit] = [each for each in self.compiles if self._same_model(fit, each.site)]
+        return self._compiles[fit]
 
     def fit_of(self, node: ast.expr, site: Site) -> Fit | None:
         """A call that fits the object of an expression, as far as the script shows."""

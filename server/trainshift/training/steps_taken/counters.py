@@ -263,10 +263,7 @@ class Counters:
         """Return whether a statement writes a file, itself or through a function, if its test holds."""
         within = {part for each in statement.branches.get("body", ()) for part in each.walk()}
         functions = {
-            each
-            for site in self._script.sites
-            if site.statement in within
-            for each in self._names.called_functions(site)
+            each for site in self._script.code.sites_in(within) for each in self._names.called_functions(site)
         }
         written = self._program.fact(RootOnly).written
         return any(site.statement in within or site.scope.function() in functions for site in written)
