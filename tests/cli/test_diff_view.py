@@ -57,6 +57,24 @@ def test_the_words_that_changed_are_marked(monkeypatch: pytest.MonkeyPatch) -> N
     assert (("+q = [1]", "green"),) in lines
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "marked"),
+    [
+        ("f(x)", "f(g(x))", ["g(", ")"]),
+        ("opt = optimizers.SGD(0.1)", "opt = optimizers.SGD(0.1 * hvd.size())", [" * hvd.size()"]),
+        ("print(loss)", "    print(loss)", []),
+        ("  print(loss)", "    print(loss, flush=True)", [", flush=True"]),
+    ],
+)
+def test_each_changed_word_is_marked_once_and_no_indentation(
+    monkeypatch: pytest.MonkeyPatch, old: str, new: str, marked: list[str]
+) -> None:
+    diff = unified_diff(old.encode() + b"\n", new.encode() + b"\n", "train.py")
+    changed = shown(monkeypatch, 80, diff)[-1]
+    assert text(changed) == f"+{new}"
+    assert [each for each, style in changed if "reverse" in style] == marked
+
+
 def test_both_files_stand_side_by_side_where_there_is_room(monkeypatch: pytest.MonkeyPatch) -> None:
     lines = [text(each) for each in shown(monkeypatch, WIDE)][2:]
     assert all(width_of(each) <= WIDE for each in lines)

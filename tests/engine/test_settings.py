@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import re
+from pathlib import Path
+
 import jsonschema
 import pytest
 
@@ -10,6 +14,7 @@ from trainshift.core.finding import Effect, Verdict
 from trainshift.dev.settings_schema import settings_schema
 from trainshift.engine.settings import LETTER, Settings, SettingsError, Severity, read_codes, read_settings
 
+CHECKING = Path(__file__).parents[2] / "server" / "docs" / "checking.md"
 VIOLATED, HARMLESS, UNKNOWN = Verdict.VIOLATED, Verdict.HARMLESS, Verdict.UNKNOWN
 
 
@@ -158,6 +163,14 @@ def test_the_schema_knows_each_setting_and_no_other() -> None:
     with pytest.raises(SettingsError) as problem:
         read_settings({"nothing-like-it": 1}, "x")
     assert all(key in str(problem.value) for key in schema["properties"])
+
+
+def test_the_entry_of_schemastores_catalog_names_the_schema() -> None:
+    (text,) = re.findall(r"```json\n(\{.*?\n\})\n```", CHECKING.read_text(encoding="utf-8"), re.S)
+    entry, schema = json.loads(text), settings_schema()
+    assert (entry["name"], entry["description"]) == (schema["title"], schema["description"])
+    assert entry["url"] == schema["$id"]
+    assert entry["fileMatch"] == ["trainshift.toml"]
 
 
 @pytest.mark.parametrize(

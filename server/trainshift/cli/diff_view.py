@@ -98,15 +98,30 @@ def _are_alike(old: str, new: str) -> bool:
 
 
 def _compared(old: str, new: str) -> tuple[_Line, _Line]:
-    """Two lines with the words that differ marked."""
+    """Two lines with the words that differ marked, indentation apart."""
     words = _WORDS.findall(old[1:]), _WORDS.findall(new[1:])
     left: list[Segment] = [("-", DIFF_STYLES["-"])]
     right: list[Segment] = [("+", DIFF_STYLES["+"])]
-    for tag, i1, i2, j1, j2 in SequenceMatcher(None, *words, autojunk=False).get_opcodes():
-        styles = DIFF_STYLES if tag == "equal" else _MARKED
-        left.append(("".join(words[0][i1:i2]), styles["-"]))
-        right.append(("".join(words[1][j1:j2]), styles["+"]))
+    for is_same, (i1, i2), (j1, j2) in _parts(*words):
+        for side, given, first, last, mark in ((left, words[0], i1, i2, "-"), (right, words[1], j1, j2, "+")):
+            text = "".join(given[first:last])
+            blank = text[: len(text) - len(text.lstrip())] if first == 0 else ""
+            side.append((blank, DIFF_STYLES[mark]))
+            side.append((text[len(blank) :], (DIFF_STYLES if is_same else _MARKED)[mark]))
     return tuple(each for each in left if each[0]), tuple(each for each in right if each[0])
+
+
+def _parts(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[bool, tuple[int, int], tuple[int, int]]]:
+    """Yield the parts of two lines in order: whether they are the same, and where they are.
+
+    The words that both end with are the same, so that of `f(x)` and `f(g(x))` one bracket is new, not two.
+    """
+    most = min(len(old), len(new))
+    end = next((each for each in range(most) if old[-1 - each] != new[-1 - each]), most)
+    heads = old[: len(old) - end], new[: len(new) - end]
+    for tag, i1, i2, j1, j2 in SequenceMatcher(None, *heads, autojunk=False).get_opcodes():
+        yield tag == "equal", (i1, i2), (j1, j2)
+    yield True, (len(heads[0]), len(old)), (len(heads[1]), len(new))
 
 
 def _side_by_side(lines: Sequence[str], width: int) -> Iterator[_Line]:

@@ -97,7 +97,7 @@ def _type(key: str) -> dict[str, Any]:
     if key in WORDS:
         return {"enum": sorted(WORDS[key])}
     if key == PLACED:
-        return {"type": ["string", "integer"], "minimum": 0}
+        return {"anyOf": [{"type": "string"}, {"type": "integer", "minimum": 0}]}
     return {"type": "boolean"} if key in FLAGS else {"type": "string"}
 
 
@@ -106,7 +106,8 @@ def _conditions(roles: list[Role]) -> Iterator[dict[str, Any]]:
     for role in roles:
         allowed: dict[str, Any] = {"propertyNames": {"enum": sorted(COMMON | KEYS[role])}}
         if needed := NEEDED.get(role):
-            allowed["required"] = sorted(needed)
+            # Ajv's strict mode, which SchemaStore uses, wants a required key among the properties.
+            allowed |= {"required": sorted(needed), "properties": dict.fromkeys(sorted(needed), True)}
         if role is Role.MODEL:
-            allowed["properties"] = {"step": {"const": "tape"}}
+            allowed["properties"] = {**allowed.get("properties", {}), "step": {"const": "tape"}}
         yield {"if": {"properties": {"role": {"const": role.value}}}, "then": allowed}
