@@ -25,12 +25,14 @@ A `print` of your own, or one that shows the rank, is left alone. So are `input(
 
 from __future__ import annotations
 
+import ast
 from functools import partial
 
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
 from trainshift.core.report import Report
 from trainshift.python.source.edit import Edit, Side
+from trainshift.python.syntax.concrete import Argument
 from trainshift.python.syntax.precedence import assigned
 from trainshift.rewriting.edits.rank_guards import (
     PRINTED,
@@ -77,27 +79,44 @@ def _disable(program: Program, call: RootCall) -> tuple[Edit, ...]:
 
 
 def _bind(program: Program, call: RootCall) -> tuple[Edit, ...]:
-    """Evaluate the arguments in a separate statement, and print them under the guard."""
+    """Evaluate the arguments in a separate statement, and print them under the guard.
+
+    Constants before and behind the others stay in the call.
+    """
     script, layout, site = program.script, program.fact(Layout), call.site
-    start, syntax = layout.call_syntax(site)
-    positional = [each for each in syntax.arguments if each.keyword is None and each.star != "**"]
-    first, last = start + positional[0].start, start + positional[-1].end
     statement = script.statement_span(site.statement)
+    given, first, last = _evaluated(program, call)
     lead = script.source.text[statement.start : first]
     newline = layout.newline_at(site.statement)
     name = _printed(program.at(site))
-    alone = len(positional) == 1 and not positional[0].star
+    alone = len(given) == 1 and not given[0].star
     code = script.source.text[first:last]
     if alone and assigned(code) == code:
         opening, closing = "", ""
     else:
-        opening, closing = "(", ")" if alone or len(positional) > 1 else ",)"
+        opening, closing = "(", ")" if alone or len(given) > 1 else ",)"
     header = f"if {program.at(site).fact(Prerequisites).root}:"
     guarded = f"{closing}{newline}{header}{newline}{layout.unit_at(site.statement)}{lead}"
     return (
         Edit(statement.start, first, f"{name} = {opening}"),
         Edit(last, last, f"{guarded}{'' if alone else '*'}{name}", Side.WITHIN, 1),
     )
+
+
+def _evaluated(program: Program, call: RootCall) -> tuple[list[Argument], int, int]:
+    """The positional arguments that every rank evaluates, with the offsets of their start and end."""
+    start, syntax = program.fact(Layout).call_syntax(call.site)
+    positional = [each for each in syntax.arguments if each.keyword is None and each.star != "**"]
+    kept = [isinstance(each, ast.Constant) for each in call.site.node.args]
+    first = next((index for index, is_constant in enumerate(kept) if not is_constant), 0)
+    last = len(kept) - next((index for index, is_constant in enumerate(reversed(kept)) if not is_constant), 0)
+    text = program.script.source.text
+    ends = start + positional[0].start, start + positional[-1].end
+    if "\n" in text[ends[0] : start + positional[first].start]:
+        first = 0
+    if "\n" in text[start + positional[last - 1].end : ends[1]]:
+        last = len(kept)
+    return positional[first:last], start + positional[first].start, start + positional[last - 1].end
 
 
 def _printed(program: Program) -> str:
