@@ -217,25 +217,44 @@ def _get(program: Program, report: Report, unnamed: Unnamed) -> Change:
 def _name(program: Program, compile: Compile) -> str:
     """The name of the optimizer for a `compile`: with the model's name if there are several in its function.
 
-    A model that is compiled again gets another name, since no name may hold two optimizers (TF05).
+    A model that is compiled again gets another name, that of the optimizer's class, since no name may hold
+    two optimizers (TF05).
     """
     made, named, _ = program.fact(Wraps).all
-    needed = {wrap.compile for wrap in made} | {each.compile for each in named}
-    needed |= {each.compile for each in program.fact(Wraps).unnamed}
+    classes = {wrap.compile: wrap.site.name if wrap.site.name[:1].isupper() else "" for wrap in made}
+    classes |= {each.compile: each.cls.rpartition(".")[2] for each in named}
+    classes |= {each.compile: "" for each in program.fact(Wraps).unnamed}
     own = {each: nodes for each in program.fact(Fits).compiles if (nodes := _own_names(program, each))}
     home, function = program.at(compile.site), compile.site.scope.function()
     compiles = (each for each in program.fact(Fits).compiles if home.holds(each.site))
     here = [each for each in compiles if each.site.scope.function() is function]
-    count = sum(each in needed or each in own for each in here)
+    count = sum(each in classes or each in own for each in here)
     ours = {node for each in here for node in own.get(each, ())}
     words = _words_of(compile)
-    again = [each for each in here if (each in needed or each in own) and _words_of(each) == words]
-    number = again.index(compile) if compile in again else 0
-    after_model = "_".join([*words, _BASE, *([str(number + 1)] if number else [])])
+    again = [each for each in here if (each in classes or each in own) and _words_of(each) == words]
+    later = again[1:]
+
+    def named_after(each: Compile) -> str:
+        """The name of a later optimizer; an earlier rewrite has given it its own."""
+        given = each.optimizer
+        if each in own and isinstance(given, ast.Name):
+            return given.id
+        return "_".join([*words, *filter(None, [classes[each].lower().removesuffix(_BASE)]), _BASE])
+
+    after_model = "_".join([*words, _BASE])
     bases = [*([_BASE] if count == 1 else []), after_model, f"distributed_{after_model}"]
+    if compile in later:
+        mine = named_after(compile)
+        same = [after_model, *map(named_after, later[: later.index(compile)])]
+        number = 1 + sum(_without_number(each) == mine for each in same)
+        bases = [f"{mine}_{number}" if number > 1 else mine]
     uses, scope = home.fact(NameUses), compile.site.scope
     free = (each for each in bases if not uses.is_taken(each, scope, ours))
     return next(free, "") or fresh_name(bases[-1], lambda name: uses.is_taken(name, scope, ours), first=2)
+
+
+def _without_number(name: str) -> str:
+    return re.sub(r"_\d+$", "", name)
 
 
 def _words_of(compile: Compile) -> list[str]:
