@@ -179,6 +179,55 @@ def test_a_store_into_a_part_that_an_array_of_indices_picks_is_lost() -> None:
         here["f_grad"](np.ones((2, 1)), 3.0, np.array([1, 1]))
 
 
+PUT = """import numpy as np
+
+
+def put(v):
+    v[0] = v[0] * v[1]
+    return v[0] * v[1]
+
+
+def f(x: np.ndarray, i):
+    return put(x[{}]) * x[0]
+"""
+
+
+@pytest.mark.parametrize(
+    ("index", "is_copy"),
+    [
+        ("[0, 0, 1]", True),
+        ("[2, 0, 1]", True),
+        ("x > 0", True),
+        ("np.array([0, 0, 1])", True),
+        ("np.array([0, 0, 1])][1:", True),
+        ("1:", True),
+        ("i", False),
+        ("i][:2", False),
+        ("i + 1", False),
+    ],
+)
+def test_a_call_that_changes_what_an_index_picks_is_right_or_asks(index: str, is_copy: bool) -> None:
+    """A copy for certain has an adjoint of its own; of another index it is asked whether it is an array."""
+    text = PUT.format(index)
+    found = derive(text, "f", "reverse", ["x"])
+    assert isinstance(found, Derived)
+    here: dict[str, Any] = {}
+    exec(found.text, here)
+    x, i = np.array([0.7, 1.3, 0.4]), np.array([0, 0, 1])
+    if not is_copy:
+        with pytest.raises(
+            AssertionError, match=r"is an array, so x\[.*\] is a copy, which the call changes"
+        ):
+            here["f_grad"](x.copy(), i)
+        return
+    value, (gradient,) = here["f_grad"](x.copy(), i)
+    assert value == here["f"](x.copy(), i)
+    for place in range(3):
+        step = np.eye(3)[place] * 1e-6
+        slope = (here["f"](x + step, i) - here["f"](x - step, i)) / 2e-6
+        assert gradient[place] == pytest.approx(slope, abs=1e-7)
+
+
 def test_what_has_elements_and_is_calculated_with_is_an_array_where_the_file_knows_them() -> None:
     found = derive(MOVED, "moved")
     assert isinstance(found, Derived)

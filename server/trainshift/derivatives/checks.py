@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from trainshift.derivatives.expansion.statements import ORDERED
 from trainshift.derivatives.file_state import changed_state, changed_unseen
+from trainshift.derivatives.lazy_values import kept_lazily
 from trainshift.derivatives.reading.analysis import Analysis
 from trainshift.derivatives.reading.evaluation_order import out_of_order
 from trainshift.derivatives.reading.function import Alias, Function, bound, root_of
@@ -232,6 +233,7 @@ class Checks:
             self._outlived(function, reader, inside)
         self._changes(function, reader, inside)
         for part, said in (
+            *kept_lazily(function, reader, inside),
             *changed_sequences(function, reader, inside),
             *out_of_order(function, reader, inside),
         ):

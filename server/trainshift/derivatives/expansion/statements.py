@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
+from trainshift.derivatives.expansion.copied_parts import changes_no_copy
 from trainshift.derivatives.reading.analysis import Analysis
 from trainshift.derivatives.reading.function import Function, root_of
 from trainshift.derivatives.reading.list_concat import no_lists
@@ -19,7 +20,7 @@ from trainshift.derivatives.reading.side_effects import (
     place_told,
     unvaried,
 )
-from trainshift.derivatives.reading.sources import is_no_part, may_follow, stores_into_no_copy
+from trainshift.derivatives.reading.sources import is_no_part, may_follow
 from trainshift.python.rewrite import terms
 from trainshift.python.rewrite.origins import origin
 from trainshift.python.syntax.chunk_syntax import COMPREHENSIONS
@@ -80,7 +81,7 @@ class Expander:
             made.extend(self.before)
             if not isinstance(node, ast.For) and not origin(node).is_expanded:
                 made.extend(no_lists(self.function, node))
-                made.extend(stores_into_no_copy(self.reader, node))
+                made.extend(changes_no_copy(self.reader, node))
             made.extend(new)
             if not isinstance(node, ast.For) and not origin(node).is_expanded:
                 made.extend(self.asked.get(id(node), ()))

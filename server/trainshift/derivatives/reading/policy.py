@@ -8,10 +8,11 @@ from contextlib import ExitStack
 from typing import TypeAlias
 
 from trainshift.derivatives.reading.function import Function, Whole
+from trainshift.derivatives.reading.indices import Indices
 from trainshift.derivatives.reading.kinds import Kind, read_only
 from trainshift.derivatives.reading.nodes import Nodes
 from trainshift.derivatives.reading.reader import FACTS
-from trainshift.derivatives.reading.sources import VIEWS, Sources
+from trainshift.derivatives.reading.sources import VIEWS
 from trainshift.derivatives.tables.table_helpers import CONSTANTS as OF_HELPERS
 from trainshift.libraries.containers import METHODS
 from trainshift.python.rewrite import terms
@@ -114,7 +115,7 @@ class ArrayPolicy:
     def is_copy(self, node: ast.Subscript, function: FunctionNode) -> bool:
         """Return whether a subscript creates a copy of the selected elements."""
         nodes = self._read(node, function)
-        return nodes is not None and Sources(nodes.reader).picks(node, node.slice)
+        return nodes is not None and Indices(nodes.reader).copies(node)
 
     def has_views(self, node: ast.expr, function: FunctionNode) -> bool:
         """Return whether an expression may be an array, over which a loop yields views."""

@@ -6,8 +6,8 @@ import ast
 from collections.abc import Iterator, Mapping
 
 from trainshift.derivatives.reading.function import Function, bound, root_of
+from trainshift.derivatives.reading.indices import Indices
 from trainshift.derivatives.reading.kinds import Kind
-from trainshift.derivatives.reading.nodes import Nodes
 from trainshift.derivatives.reading.reader import FACTS, Reader
 from trainshift.python.rewrite import terms
 from trainshift.python.syntax.chunk_syntax import arguments
@@ -20,10 +20,6 @@ VIEWS = frozenset(
      "flip", "rollaxis", "view", "hsplit", "vsplit", "dsplit", "atleast_3d", "broadcast_arrays"]
 )  # fmt: skip
 _INTEGERS = frozenset(("builtins.int", "numpy.int32", "numpy.int64"))
-# Functions that return several indices of an array.
-_PLACES = frozenset(
-    f"numpy.{each}" for each in ("arange", "argsort", "array", "flatnonzero", "ix_", "nonzero")
-)
 HOLDING = frozenset(["list", "tuple", "dict", "reversed", "sorted", "zip", "enumerate", "max", "min"])
 # Follows a parameter's name: its argument, whatever the name means later.
 GIVEN = " given"
@@ -38,6 +34,7 @@ class Sources:
         self.reader = reader
         self.function = reader.function
         self.whole = reader.whole
+        self.indices = Indices(reader)
 
     def sources(self, node: ast.expr) -> set[str]:
         """The variables whose value, or a part of it, may be in that of an expression."""
@@ -47,7 +44,7 @@ class Sources:
             case ast.Subscript():
                 return (
                     set()
-                    if self._is_new_list(node) or self.picks(node, node.slice)
+                    if self._is_new_list(node) or self.indices.copies(node)
                     else self.sources(node.value)
                 )
             case ast.Attribute():
@@ -121,30 +118,6 @@ class Sources:
                 "builtins.sorted",
             )
         return made and not self.whole.arrays and self.reader.kind(node).holds_numbers
-
-    def picks(self, node: ast.Subscript, index: ast.expr) -> bool:
-        """Return whether an index selects elements of an array by position or by a condition, which copies
-        them.
-        """
-        match index:
-            case ast.List():
-                return True
-            case ast.Tuple(elts):
-                return any(self.picks(node, each) for each in elts)
-            case ast.Compare():
-                array = self.reader.kind(node.value).has("array", "computed")
-                return array or terms.same(index.left, node.value)
-            case ast.UnaryOp(ast.Invert() | ast.Not(), operand):
-                return self.picks(node, operand)
-            case ast.BinOp(left, ast.BitAnd() | ast.BitOr(), right):
-                return self.picks(node, left) and self.picks(node, right)
-            case ast.Name(name) if name not in self.function.params:
-                match self.function.assignments(name):
-                    case [ast.Assign([ast.Name(_)], value)] if name not in terms.names_read(value):
-                        return self.picks(node, value)
-            case ast.Call():
-                return self.reader.function.dotted(index.func) in _PLACES
-        return False
 
     def _any(self, nodes: list[ast.expr]) -> set[str]:
         return set[str]().union(*map(self.sources, nodes))
@@ -240,30 +213,6 @@ def number(value: ast.expr | str) -> ast.expr:
     """
     read = terms.name(value) if isinstance(value, str) else terms.copied(value)
     return ast.UnaryOp(ast.Not(), terms.call("np.ndim", read))
-
-
-def stores_into_no_copy(reader: Reader, node: ast.stmt) -> list[ast.stmt]:
-    """Assert that a statement stores into no copy that an array of indices makes: ``x[index][0] = v``."""
-    if not (reader.whole.arrays and reader.whole.reverse) or reader.whole.tensors:
-        return []
-    nodes = Nodes(reader.function)
-    targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
-    made: list[ast.stmt] = []
-    for target in (leaf for each in targets if each is not None for leaf in terms.leaves(each)):
-        part = target.value if isinstance(target, ast.Subscript) else None
-        while isinstance(part, ast.Subscript):
-            if not reader.kind(part.value).has("list", "tuple", "dict"):
-                made += [_picks_one(part, index) for index in nodes.open_indices(part.slice)]
-            part = part.value
-    return made
-
-
-def _picks_one(part: ast.Subscript, index: ast.expr) -> ast.stmt:
-    """Assert that an index picks one place, so that a part of an array is no copy."""
-    said = (
-        f"{ast.unparse(index)} is an array, so {ast.unparse(part)} is a copy: what is stored into it is lost"
-    )
-    return ast.Assert(number(index), ast.Constant(said))
 
 
 def whole_numbers(function: Function, value: ast.expr) -> bool:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from trainshift.derivatives.reading.function import Function, root_of
+from trainshift.derivatives.reading.indices import Indices
 from trainshift.derivatives.reading.kinds import Kind
 from trainshift.derivatives.reading.nodes import Node
 from trainshift.derivatives.reading.side_effects import asks, changed_by_call
@@ -33,6 +34,7 @@ class Pull(Writer):
     def __init__(self, function: Function, passes: Passes) -> None:
         super().__init__(function)
         self.passes = passes
+        self.indices = Indices(self.nodes.reader)
         self.present: set[str] = set()
         self.bars: dict[str, str] = {}
         self.terms: dict[str, list[Term]] = {}
@@ -623,11 +625,14 @@ class Pull(Writer):
         return place if all(_apart(child.expr, each) for each in others) else None
 
     def _is_changed_copy(self, child: Node, kind: Kind) -> bool:
-        """Return whether an argument is a slice of a list that the call mutates as a parameter of a kind.
+        """Return whether an argument that the call mutates, as a parameter of a kind, is a slice of a list,
+        or what an array of indices picks.
 
-        The slice is a copy: its contents after the call have an adjoint of their own.
+        It is a copy: its contents after the call have an adjoint of their own.
         """
         expr = child.expr
+        if child.sort == "item" and self.indices.in_copy(expr):
+            return kind.has("changed")
         if child.sort != "item" or not (
             isinstance(expr, ast.Subscript) and isinstance(expr.slice, ast.Slice)
         ):

@@ -13,9 +13,6 @@ from trainshift.derivatives.reverse.adjoints import Pull, as_value
 from trainshift.derivatives.reverse.passes import Back, Passes, line_of, nothing
 from trainshift.python.rewrite import terms
 
-# Functions that return different places of an array.
-DISTINCT = frozenset(f"numpy.{each}" for each in ("arange", "flatnonzero", "nonzero"))
-
 
 class Changes:
     """Unpacking, stores, and methods that change a list or dict.
@@ -226,56 +223,15 @@ class Changes:
     def _stored(self, slot: ast.expr, target: ast.Subscript, base: Kind) -> ast.expr:
         """The adjoint of a stored value; the last one has that of an element that is stored several times."""
         listed = base.has("list", "tuple", "dict")
-        if not self.whole.arrays or self.whole.tensors or listed or not self._repeats(target.slice):
+        if (
+            not self.whole.arrays
+            or self.whole.tensors
+            or listed
+            or not self.pull.indices.repeats(target.slice, self.nodes)
+        ):
             return self._own(slot, base)
         assert isinstance(slot, ast.Subscript)
         return self.pull.helper("_stored", slot.value, as_value(slot.slice))
-
-    def _repeats(self, index: ast.expr) -> bool:
-        """Return whether an index may select an element of an array more than once."""
-        match index:
-            case ast.Constant() | ast.Slice():
-                return False
-            case ast.Tuple(elts):
-                return any(map(self._repeats, elts))
-            case ast.List(elts) if all(isinstance(each, ast.Constant) for each in elts):
-                return len({ast.literal_eval(each) for each in elts}) < len(elts)
-            case ast.Call(func, args, []) if (dotted := self.function.dotted(func)) in DISTINCT:
-                # `arange(-1, 3)` has the last place of three twice.
-                return dotted == "numpy.arange" and len(args) != 1
-            case ast.Name(name) if (value := self._only_value(name)) and self._only_selects(name):
-                return self._repeats(value)
-        return not self.nodes.settled(index) and not self._is_condition(index)
-
-    def _is_condition(self, index: ast.expr) -> bool:
-        """Return whether an index certainly consists of booleans: each selects another element."""
-        match index:
-            case ast.Compare():
-                return True
-            case ast.UnaryOp(ast.Invert(), operand):
-                return self._is_condition(operand)
-            case ast.BinOp(left, ast.BitAnd() | ast.BitOr(), right):
-                return self._is_condition(left) and self._is_condition(right)
-            case ast.Name(name) if value := self._only_value(name):
-                return self._is_condition(value)
-        return False
-
-    def _only_value(self, name: str) -> ast.expr | None:
-        """The value of a variable that is assigned once."""
-        elsewhere = any(name in each.foreign for each in self.function.nested.values())
-        match () if elsewhere or name in self.function.params else self.function.assignments(name):
-            case [ast.Assign([ast.Name(_)], value)] if name not in terms.names_read(value):
-                return value
-        return None
-
-    def _only_selects(self, name: str) -> bool:
-        """Return whether a variable is only read as an index, so that nothing can change its value."""
-        reads = {each for each in terms.inside(self.function.body) if _is_read(each, name)}
-        for each in terms.inside(self.function.body):
-            if isinstance(each, ast.Subscript):
-                parts = each.slice.elts if isinstance(each.slice, ast.Tuple) else [each.slice]
-                reads.difference_update(parts)
-        return not reads
 
     def _spreads(self, target: ast.Subscript) -> bool:
         """Return whether a store may put one number into many places of an array."""
@@ -557,10 +513,6 @@ class Changes:
             return terms.assign(ast.Subscript(place, index, ast.Load()), value)
         given = terms.name(keys) if keys else terms.display([])
         return ast.Expr(self.pull.helper("_put", place, index, value, given))
-
-
-def _is_read(node: ast.AST, name: str) -> bool:
-    return isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load)
 
 
 def _parts(value: ast.expr) -> list[ast.expr]:
