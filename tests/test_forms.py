@@ -12,8 +12,8 @@ from forms import SLOTS, Slot
 from standins import RANKS, World
 from trainshift.core.choices import Choices
 from trainshift.engine.conversion import Conversion, Status, convert
+from trainshift.python.source.comments import comments_in
 from trainshift.python.source.edit import apply
-from trainshift.python.syntax.precedence import comments
 from turns import Turns
 
 QUICK = 2
@@ -70,7 +70,7 @@ def _check_text(text: str, conversion: Conversion, where: str) -> None:
     do.
     """
     # Two comments may follow one line if their lines are joined.
-    said, kept = (re.split(r" {2}(?=#)", "  ".join(comments(each))) for each in (text, conversion.text))
+    said, kept = (re.split(r" {2}(?=#)", "  ".join(comments_in(each))) for each in (text, conversion.text))
     assert said == kept, where
     assert conversion.plan is not None
     assert apply(text, conversion.plan.edits) == conversion.text, where

@@ -9,6 +9,7 @@ import pytest
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
 from trainshift.python.names.script import Script, read_script
+from trainshift.python.source.comments import comments_in
 from trainshift.python.source.edit import apply
 from trainshift.python.syntax.precedence import (
     ELEMENT,
@@ -19,7 +20,6 @@ from trainshift.python.syntax.precedence import (
     alternative,
     asked,
     assigned,
-    comments,
     conditional,
     handed_to,
     level,
@@ -82,7 +82,7 @@ def test_a_framed_expression_means_what_the_frame_says(place: str, name: str) ->
             expected = place.format(whole if frame.is_starred else f"({whole})")
             after = _framed(text, place, frame)
             assert _parsed(after.partition("x = ")[2], True) == _parsed(expected, True), after
-            assert comments(after) == comments(text)
+            assert comments_in(after) == comments_in(text)
 
 
 @pytest.mark.parametrize(

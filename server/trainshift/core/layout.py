@@ -14,11 +14,12 @@ from collections.abc import Mapping, Sequence
 
 from trainshift.core.program import Program
 from trainshift.python.lazy import cached_property
+from trainshift.python.source.comments import comments_in
 from trainshift.python.source.edit import Edit, Side
 from trainshift.python.source.source import Span
 from trainshift.python.syntax.chunk_syntax import Site, Statement, expression_path
 from trainshift.python.syntax.concrete import CallSyntax, read_call
-from trainshift.python.syntax.precedence import ELEMENT, Frame, asked, comments, does_more, level, parentheses
+from trainshift.python.syntax.precedence import ELEMENT, Frame, asked, does_more, level, parentheses
 
 
 class Layout:
@@ -132,7 +133,7 @@ class Layout:
     def remove(self, statement: Statement, keep_block: bool) -> tuple[Edit, ...]:
         """Remove the statement, but not its comments; replace it by ``pass`` if `keep_block`."""
         span = self._script.statement_span(statement)
-        kept = comments(self._text[span.start : span.end])
+        kept = comments_in(self._text[span.start : span.end])
         if kept:
             end = self._source.line_end(span.end)
             behind = self._text[span.end : end].lstrip(" \t")
@@ -188,7 +189,7 @@ class Layout:
         if does_more(node):
             return self.put(node, within, Frame("[", f", {code}][1]", ELEMENT))
         span = self._spans(node, within)[1][0]
-        kept = comments(self._text[span.start : span.end])
+        kept = comments_in(self._text[span.start : span.end])
         newline = self.line_end_at(within) + self._source.indentation(span.end)
         return (Edit(span.start, span.end, code + "".join(f"  {each}{newline}" for each in kept)),)
 

@@ -15,6 +15,7 @@ from trainshift.python.rewrite.renaming import identifiers
 from trainshift.python.rewrite.terms import walk
 from trainshift.python.syntax.call_binding import bind_call, parameters
 from trainshift.python.syntax.iteration import Gets, Step, parts_given, step
+from trainshift.python.syntax.unpacking import parts_assigned
 
 _ANNOTATED = {"int": "annotated int", "str": "annotated str", "bool": "annotated bool"}
 
@@ -220,10 +221,9 @@ class _Uses:
 def _pairs(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
     """Yield the targets of a statement with their values or iterables."""
     match node:
-        case ast.Assign([ast.Tuple(targets)], ast.Tuple(values)) if len(targets) == len(values):
-            yield from zip(targets, values, strict=True)
         case ast.Assign(targets, value):
-            yield from ((each, value) for each in targets)
+            for each in targets:
+                yield from parts_assigned(each, value)
         case ast.AnnAssign(target, _, ast.expr() as value) | ast.AugAssign(target, _, value):
             yield target, value
         case ast.Expr(ast.Call(ast.Attribute(base, "append" | "extend" | "insert"), [*_, value])):

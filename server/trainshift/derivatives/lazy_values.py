@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from trainshift.derivatives.reading.function import Function
 from trainshift.derivatives.reading.reader import Reader
 from trainshift.derivatives.reading.side_effects import changed_by_call
+from trainshift.libraries.containers import METHODS
 from trainshift.python.rewrite import terms
 from trainshift.python.syntax.chunk_syntax import arguments
 from trainshift.python.syntax.iteration import iterated
@@ -18,7 +19,7 @@ from trainshift.python.syntax.iteration import iterated
 _ITERATORS = frozenset(
     f"builtins.{each}" for each in ("enumerate", "filter", "iter", "map", "reversed", "zip")
 )
-_KEEPING = frozenset(("append", "appendleft", "insert", "setdefault"))
+_KEEPING = frozenset(name for name, method in METHODS.items() if method.element is not None)
 
 
 def kept_lazily(

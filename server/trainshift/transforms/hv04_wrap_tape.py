@@ -38,10 +38,11 @@ from trainshift.core.report import Report
 from trainshift.libraries import api
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.values import Display, Instance, Value
+from trainshift.python.source.comments import comments_in
 from trainshift.python.source.edit import Change, Edit, Withheld
 from trainshift.python.source.source import Span
 from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement, argument, dotted
-from trainshift.python.syntax.precedence import ARGUMENT, ELEMENT, Frame, Level, comments, handed_to
+from trainshift.python.syntax.precedence import ARGUMENT, ELEMENT, Frame, Level, handed_to
 from trainshift.rewriting.prerequisites import Prerequisites
 from trainshift.rewriting.steps.minimizing import Minimizing
 from trainshift.training.execution.control_flow import ControlFlow
@@ -247,7 +248,7 @@ def _sources(program: Program, gradient: Gradient) -> tuple[str, list[Edit], str
         return "", [*inner, *layout.put(call, gradient.site, Frame("", "[0]", Level.ATOM))], ""
     if kind == "nested":
         text = script.text(sources, gradient.site)
-        text = ast.unparse(sources) if comments(text) else text
+        text = ast.unparse(sources) if comments_in(text) else text
         if any(isinstance(each, ast.Call) for each in ast.walk(sources)):
             return (
                 "the gradient is taken of a nested structure that is made in the call; assign it first",

@@ -37,10 +37,11 @@ from trainshift.core.program import Program
 from trainshift.core.report import Report
 from trainshift.libraries import api
 from trainshift.python.names.uses import NameUses
+from trainshift.python.source.comments import comments_in
 from trainshift.python.source.edit import Change, Edit, Side, Withheld
 from trainshift.python.syntax.chunk_syntax import Site, dotted, is_alone, last_name
 from trainshift.python.syntax.fresh_names import fresh_name
-from trainshift.python.syntax.precedence import comments, handed_to
+from trainshift.python.syntax.precedence import handed_to
 from trainshift.rewriting.keras.helpers import DISTRIBUTE, Helpers
 from trainshift.rewriting.prerequisites import Prerequisites
 from trainshift.training.horovod.existing_use import Horovod
@@ -198,7 +199,7 @@ def _get(program: Program, report: Report, unnamed: Unnamed) -> Change:
     site, layout = unnamed.compile.site, program.fact(Layout)
     names, name = program.at(site).fact(Prerequisites), _name(program, unnamed.compile)
     text = program.script.text(unnamed.node, site)
-    text = ast.unparse(unnamed.node) if comments(text) else text  # Comments stay where they are.
+    text = ast.unparse(unnamed.node) if comments_in(text) else text  # Comments stay where they are.
     lines = [
         f"{name} = {names.tf}.keras.optimizers.get({text})",
         f"{name}.learning_rate = {name}.learning_rate * {names.hvd}.size()",

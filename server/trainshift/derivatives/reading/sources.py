@@ -12,6 +12,7 @@ from trainshift.derivatives.reading.reader import FACTS, Reader
 from trainshift.python.rewrite import terms
 from trainshift.python.syntax.chunk_syntax import arguments
 from trainshift.python.syntax.iteration import parts_given
+from trainshift.python.syntax.unpacking import parts_assigned
 
 # Functions that return a view of their first argument.
 VIEWS = frozenset(
@@ -176,17 +177,12 @@ def parts_of(target: ast.expr, value: ast.expr, each: bool) -> Iterator[tuple[as
                 if not isinstance(leaf, ast.Tuple | ast.List):
                     yield leaf, part.source, True
         return
-    match target, value:
-        case ast.Tuple(targets) | ast.List(targets), ast.Tuple(elts) | ast.List(elts) if len(targets) == len(
-            elts
-        ):
-            for one, other in zip(targets, elts, strict=True):
-                yield from parts_of(one, other, False)
-        case ast.Tuple(targets) | ast.List(targets), _:
-            for one in targets:
-                yield from parts_of(one, value, True)
-        case _:
-            yield target, value, isinstance(value, ast.Subscript | ast.Name)
+    for one, given in parts_assigned(target, value):
+        if isinstance(one, ast.Tuple | ast.List):
+            for inner in one.elts:
+                yield from parts_of(inner, given, True)
+        else:
+            yield one, given, isinstance(given, ast.Subscript | ast.Name)
 
 
 def may_follow(reader: Reader, value: ast.expr, targets: ast.expr) -> bool:

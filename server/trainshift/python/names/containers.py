@@ -23,6 +23,7 @@ from trainshift.python.syntax.chunk_syntax import (
     element_at,
     last_name,
 )
+from trainshift.python.syntax.unpacking import parts_assigned
 
 # Methods that add all of their arguments, one by one.
 _ADDING_ALL = ("extend", "update")
@@ -271,22 +272,11 @@ def _first_names(display: Display) -> Iterator[Occurrence]:
     match display.statement.node if display.statement is not None else None:
         case ast.Assign(targets, value):
             for target in targets:
-                for one, held in _paired(target, value):
-                    if held is display.node:
+                for one, held in parts_assigned(target, value):
+                    if held is display.node and not isinstance(one, ast.Tuple | ast.List):
                         yield Occurrence(one, display.scope, display.statement)
         case ast.AnnAssign(target, _, value) if value is display.node:
             yield Occurrence(target, display.scope, display.statement)
-
-
-def _paired(target: ast.expr, value: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
-    """Yield the targets of an assignment with their values, those of tuples one by one."""
-    match target, value:
-        case ast.Tuple(targets) | ast.List(targets), ast.Tuple(values) | ast.List(values):
-            if len(targets) == len(values) and not any(isinstance(each, ast.Starred) for each in targets):
-                for one, held in zip(targets, values, strict=True):
-                    yield from _paired(one, held)
-        case _:
-            yield target, value
 
 
 def _may_hold(place: Occurrence, item: ItemBinding) -> bool:

@@ -7,6 +7,7 @@ import re
 import sys
 import tokenize
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import NamedTuple, TypeAlias
 
 _NEWLINE = re.compile(r"\r\n?")
@@ -49,6 +50,15 @@ def read_comments(text: str) -> Iterator[Comment]:
     for token in tokenize.generate_tokens(lines.readline):
         if token.type == tokenize.COMMENT:
             yield Comment(*token.start, token.string)
+
+
+def comments_in(code: str) -> list[str]:
+    """The comments in the code of an expression or a statement, in order; it may end inside brackets."""
+    found: list[str] = []
+    with suppress(tokenize.TokenError, SyntaxError):
+        for each in read_comments(f"({code}"):  # The parenthesis joins the lines.
+            found.append(each.text.rstrip())
+    return found
 
 
 def comments_by_line(text: str) -> Comments:

@@ -209,13 +209,6 @@ def does_more(node: ast.expr | ast.stmt) -> bool:
     )
 
 
-def comments(text: str) -> list[str]:
-    """The comments in the code of an expression or a statement, in order."""
-    if "#" not in text:
-        return []
-    return [token.string.rstrip() for _, token in _tokens(text) if token.type == tokenize.COMMENT]
-
-
 def _significant(text: str, at: int, end: int) -> int:
     """The offset of the next character that is not white space, a comment or a joined line."""
     while at < end and (text[at].isspace() or text[at] in "#\\"):

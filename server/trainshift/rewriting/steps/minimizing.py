@@ -13,10 +13,10 @@ from trainshift.core.layout import Layout
 from trainshift.core.program import Program
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.values import Function
+from trainshift.python.source.comments import comments_in
 from trainshift.python.source.edit import Edit, Side
 from trainshift.python.syntax.call_binding import parameter_names
 from trainshift.python.syntax.chunk_syntax import Site, Statement, is_alone
-from trainshift.python.syntax.precedence import comments
 from trainshift.rewriting.prerequisites import Prerequisites
 from trainshift.rewriting.strategies.leaving import Leaving
 from trainshift.training.loops.loop_kinds import Loop, Pattern
@@ -146,7 +146,7 @@ class Minimizing:
     def _text(self, node: ast.expr, site: Site) -> str:
         """The code of an expression, on one line unless it contains comments."""
         text = self._script.text(node, site)
-        return ast.unparse(node) if "\n" in text and not comments(text) else text
+        return ast.unparse(node) if "\n" in text and not comments_in(text) else text
 
 
 def _is_written_out(function: ast.Lambda) -> bool:

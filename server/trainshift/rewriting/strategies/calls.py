@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
+from trainshift.python.source.comments import comments_in
 from trainshift.python.source.edit import Edit
 from trainshift.python.syntax.chunk_syntax import Site, argument, arguments, hides_arguments
-from trainshift.python.syntax.precedence import STARRED, Level, asked, assigned, comments, level
+from trainshift.python.syntax.precedence import STARRED, Level, asked, assigned, level
 from trainshift.rewriting.prerequisites import Prerequisites
 
 _OWN = "every rank has its own value; use hvd.allreduce where you need the average"
@@ -61,7 +62,7 @@ class _Pieces:
 
     def _gap(self, end: int, code: str, closing: bool = False) -> None:
         """Replace everything up to an offset by code; comments stay inside the parentheses."""
-        kept = "".join(f"  {each}{self._line_end}" for each in comments(self._text[self._at : end]))
+        kept = "".join(f"  {each}{self._line_end}" for each in comments_in(self._text[self._at : end]))
         self._edits.append(Edit(self._at, end, f"{kept}{code}" if closing else f"{code}{kept}"))
 
     def pass_over(self, node: ast.expr) -> None:
@@ -137,7 +138,7 @@ def _alone(program: Program, site: Site, parent: ast.AST, value: ast.expr) -> tu
     span = program.script.span(value, site)
     code, enclosed = text[span.start : span.end], program.fact(Layout).enclosed(value, site)
     needs = level(value, code) < asked(parent, site.node) or assigned(code) != code
-    said = comments(text[whole.start : enclosed.start]) + comments(text[enclosed.end : whole.end])
+    said = comments_in(text[whole.start : enclosed.start]) + comments_in(text[enclosed.end : whole.end])
     opening, closing = ("(", ")") if said or (needs and enclosed == span) else ("", "")
     pieces = _Pieces(program, site)
     pieces.keep(value, opening, Level.NAMED)

@@ -12,6 +12,7 @@ from trainshift.core.program import Program
 from trainshift.libraries.entries import prints
 from trainshift.python.names.script import Script
 from trainshift.python.names.values import Instance, Library, Value
+from trainshift.python.source.comments import comments_in
 from trainshift.python.source.edit import Edit
 from trainshift.python.source.source import Span, one_line
 from trainshift.python.syntax.chunk_syntax import (
@@ -23,7 +24,7 @@ from trainshift.python.syntax.chunk_syntax import (
     dotted,
     imported_name,
 )
-from trainshift.python.syntax.precedence import comments, does_more
+from trainshift.python.syntax.precedence import does_more
 from trainshift.rewriting.edits.entries import without
 from trainshift.rewriting.strategies.calls import METHODS, NotUnderstood
 from trainshift.rewriting.strategies.scopes import left_scopes
@@ -380,7 +381,7 @@ class Removal:
     # All together
 
     def _replace(self, span: Span, code: str) -> None:
-        if comments(self._text[span.start : span.end]):
+        if comments_in(self._text[span.start : span.end]):
             raise NotUnderstood(_COMMENT)
         self._edits[Edit(span.start, span.end, code)] = None
 

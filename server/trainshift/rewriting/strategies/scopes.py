@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
+from trainshift.python.source.comments import comments_in
 from trainshift.python.source.edit import Edit
 from trainshift.python.syntax.chunk_syntax import Statement
-from trainshift.python.syntax.precedence import comments
 from trainshift.rewriting.edits.entries import without
 
 
@@ -38,7 +38,7 @@ def _flat(program: Program, statement: Statement, node: ast.With) -> Iterator[Ed
     if source.line_of(colon) == source.line_of(first.start):
         yield Edit(span.start, first.start, "")
         return
-    kept = comments(text[span.start : source.line_end(colon)])
+    kept = comments_in(text[span.start : source.line_end(colon)])
     if kept:
         yield Edit(span.start, source.line_end(colon), layout.newline_at(statement).join(kept))
     else:

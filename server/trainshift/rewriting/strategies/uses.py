@@ -12,6 +12,7 @@ from trainshift.core.program import Program
 from trainshift.libraries import api
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.values import Instance, Value
+from trainshift.python.syntax import call_binding
 from trainshift.python.syntax.chunk_syntax import (
     Scope,
     Site,
@@ -238,7 +239,7 @@ def parameters(function: Scope) -> list[ast.arg]:
     """The parameters of a function that only get values from arguments."""
     node = function.node
     assert isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
-    return [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+    return call_binding.parameters(node.args)
 
 
 def _read(statement: Statement) -> _Parts:

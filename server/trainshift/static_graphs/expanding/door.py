@@ -11,7 +11,6 @@ from typing import TypeAlias
 from trainshift.core.finding import Verdict
 from trainshift.core.program import Program
 from trainshift.python.flow.traversal import reachable
-from trainshift.python.names.scoping import owner_of
 from trainshift.python.names.script import Script
 from trainshift.python.source.comments import Comments, comments_by_line
 from trainshift.python.source.edit import Edit, apply
@@ -289,10 +288,9 @@ def _check_function(program: Program, function: StaticFunction, write: Expressio
             inner.node, "this function and the one around it have control flow on tensors; move it out"
         )
     for scope in function.scope.facts.scopes:
-        for name in sorted(scope.declared_nonlocal):
-            if scope.node and scope is not function.scope and owner_of(name, scope) is function.scope:
-                what = f"`{scope.name}` binds `{name}` of the function around it, which SOT loses"
-                raise CannotExpand(scope.node, f"{what}; return the value", "PD20")
+        for name in function.rebound_in(scope):
+            what = f"`{scope.name}` binds `{name}` of the function around it, which SOT loses"
+            raise CannotExpand(scope.node or node, f"{what}; return the value", "PD20")
     if isinstance(node, ast.AsyncFunctionDef) or function.scope.is_generator:
         raise CannotExpand(node, "a generator or `async` function is not expanded")
     if any(function in each.callees() for each in reachable([function], StaticFunction.callees)):

@@ -12,6 +12,7 @@ from trainshift.python.lazy import cached_property
 from trainshift.python.syntax.chunk_syntax import Binding, Statement, own_parts, targets_of
 from trainshift.python.syntax.collect import as_load
 from trainshift.python.syntax.fresh_names import fresh_name
+from trainshift.python.syntax.unpacking import parts_assigned
 from trainshift.static_graphs.domain.abstract_values import NOTHING, AbstractValue, Dim, Tensor
 from trainshift.static_graphs.expanding.ir import UNBOUND, Env, VarInfo, info_of
 from trainshift.static_graphs.expanding.tensor_arrays import Held
@@ -286,7 +287,10 @@ class Knowledge:
         is_alias = isinstance(node, ast.Assign | ast.AnnAssign) and isinstance(
             value, ast.Name | ast.Attribute | ast.Subscript | ast.IfExp | ast.Tuple
         )
-        given = _given(node)
+        given: dict[ast.expr, ast.expr] = {}
+        if isinstance(node, ast.Assign):
+            for target in node.targets:
+                given.update(parts_assigned(target, node.value))
         for each in own_parts(node):
             if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store):
                 info = info_of(self.kind(each)).named(is_alias=is_alias)
@@ -346,18 +350,6 @@ class Knowledge:
     def before(self, statement: Statement) -> Env:
         """The names before a compound statement."""
         return {name: info_of(value) for name, value in self.function.before.get(statement, {}).items()}
-
-
-def _given(node: ast.stmt) -> dict[ast.AST, ast.expr]:
-    """The value that an assignment gives each of its names, if it is literal."""
-    found: dict[ast.AST, ast.expr] = {}
-    if isinstance(node, ast.Assign):
-        for target in node.targets:
-            if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):
-                found.update(zip(target.elts, node.value.elts, strict=False))
-            else:
-                found[target] = node.value
-    return found
 
 
 def _summands(node: ast.expr) -> Iterator[ast.Name]:

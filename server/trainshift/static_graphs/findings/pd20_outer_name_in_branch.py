@@ -12,7 +12,9 @@ Bind a local name in the branch, and the attribute or global after it.
 ## More of it
 
 The default mode of `to_static` (SOT) loses what a function within binds by `nonlocal`, wherever a tensor
-decides in the function around it.
+decides in the function around it. It does so once it makes a graph of the function within, which takes about
+six operations there (the environment variable `MIN_GRAPH_SIZE`, 10 by default, counts them). A smaller one
+runs as Python, and keeps the name: do not rely on it, since one more operation changes that.
 """
 
 from __future__ import annotations
@@ -58,7 +60,7 @@ def _binding(function: StaticFunction, statement: Statement) -> Iterator[tuple[a
     """Yield the calls of functions within a static function that bind its names: with both names."""
     for call in calls(statement):
         for callee in function.calls.get(call, ()):
-            for name in sorted(callee.scope.declared_nonlocal & function.scope.bindings.keys()):
+            for name in function.rebound_in(callee.scope):
                 yield call, callee.name, name
 
 

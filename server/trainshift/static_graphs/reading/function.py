@@ -12,6 +12,7 @@ from trainshift.python.flow.liveness import Liveness
 from trainshift.python.flow.names import Names
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.classes import is_decorated
+from trainshift.python.names.scoping import owner_of
 from trainshift.python.names.script import Script
 from trainshift.python.names.values import Class, Function, UserInstance
 from trainshift.python.syntax.chunk_syntax import FunctionNode, Scope, Statement
@@ -101,6 +102,10 @@ class StaticFunction:
         """The positional parameters, without `self`."""
         arguments = self.node.args
         return [*arguments.posonlyargs, *arguments.args][int(self.takes_self) :]
+
+    def rebound_in(self, scope: Scope) -> list[str]:
+        """The names of the function that a scope within it binds by ``nonlocal``."""
+        return sorted(each for each in scope.declared_nonlocal if owner_of(each, scope) is self.scope)
 
     @property
     def name(self) -> str:
