@@ -1,4 +1,4 @@
-"""Which value each part of an assignment's target gets."""
+"""Unpacking: the value that each part of an assignment's target gets."""
 
 from __future__ import annotations
 
