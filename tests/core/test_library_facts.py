@@ -14,7 +14,7 @@ from trainshift.libraries.entries import Entry, Role
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.script import Script, read_script
 from trainshift.python.values.effects import Effect, SideEffect
-from trainshift.training.loops.effects import Effects
+from trainshift.training.loops.call_effects import Effects
 from trainshift.training.uniformity.uniformity import Uniformity
 
 STATED = [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator, Sequence
 
+from trainshift.derivatives.changed_sequences import changed_sequences
 from trainshift.derivatives.expansion.statements import ORDERED
 from trainshift.derivatives.file_state import changed_state, changed_unseen
 from trainshift.derivatives.lazy_values import kept_lazily
@@ -16,7 +17,6 @@ from trainshift.derivatives.reading.nodes import Nodes, method
 from trainshift.derivatives.reading.reader import CHANGING, JOINT, LOSING, READING, Reader, loses
 from trainshift.derivatives.reading.result import Impossible, Refusal, Shared
 from trainshift.derivatives.reading.sources import Sources, whole_numbers
-from trainshift.derivatives.sequences import changed_sequences
 from trainshift.derivatives.tables import table
 from trainshift.python.rewrite import terms
 from trainshift.python.syntax.chunk_syntax import COMPREHENSIONS, arguments

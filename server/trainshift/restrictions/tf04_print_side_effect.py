@@ -46,7 +46,7 @@ from trainshift.python.source.source import Span, one_line
 from trainshift.python.syntax.chunk_syntax import Site, arguments, hides_arguments, last_name
 from trainshift.python.syntax.precedence import assigned
 from trainshift.python.values.effects import Effect, SideEffect
-from trainshift.training.loops.effects import Effects
+from trainshift.training.loops.call_effects import Effects
 
 _PRINTS = ("builtins.print", "tensorflow.print")
 _TERMINAL = frozenset({"sys.stdout", "sys.stderr", "sys.__stdout__", "sys.__stderr__"})

@@ -47,7 +47,7 @@ from trainshift.python.source.edit import Change, Edit, Side
 from trainshift.python.syntax.chunk_syntax import Binding, Scope, Statement
 from trainshift.python.values.effects import Effect
 from trainshift.training.execution.control_flow import ControlFlow
-from trainshift.training.loops.effects import Effects
+from trainshift.training.loops.call_effects import Effects
 from trainshift.training.loops.loop_kinds import named_function
 from trainshift.training.objects.creations import Creations, MadeKind
 from trainshift.training.objects.holders import excludes

@@ -41,7 +41,7 @@ from trainshift.python.syntax.precedence import ELEMENT, Frame, of_each, product
 from trainshift.rewriting.prerequisites import Prerequisites
 from trainshift.training.learning_rates.learning_rates import LearningRates
 from trainshift.training.learning_rates.rate_places import Rate, is_replaced
-from trainshift.training.loops.effects import Effects
+from trainshift.training.loops.call_effects import Effects
 from trainshift.training.optimizers.reductions import Reductions
 from trainshift.transforms.rule import Proposals
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from trainshift.python.lazy import cached_property
-from trainshift.python.names.reaching import Reaching
+from trainshift.python.names.reaching_bindings import Reaching
 from trainshift.python.names.scoping import owner_of
 from trainshift.python.names.script import Script
 from trainshift.python.names.values import Class, UserInstance

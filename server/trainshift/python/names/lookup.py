@@ -7,7 +7,7 @@ import ast
 from trainshift.libraries.roles import KNOWN_MODULES
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.linked import LinkedScript
-from trainshift.python.names.reaching import Reaching
+from trainshift.python.names.reaching_bindings import Reaching
 from trainshift.python.names.scoping import owner_of
 from trainshift.python.names.values import NOTHING, Library, Values
 from trainshift.python.syntax.chunk_syntax import Binding, Scope, Statement, dotted

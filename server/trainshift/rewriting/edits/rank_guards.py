@@ -16,7 +16,7 @@ from trainshift.python.syntax.chunk_syntax import Site, Statement, arguments, ex
 from trainshift.python.syntax.precedence import ELEMENT, Frame
 from trainshift.rewriting.prerequisites import Prerequisites
 from trainshift.training.horovod.existing_use import Horovod
-from trainshift.training.loops.effects import Effects
+from trainshift.training.loops.call_effects import Effects
 from trainshift.training.rank_regions.guard_forms import Form, RootCall, RootKind
 from trainshift.training.rank_regions.root_only import RootOnly
 from trainshift.training.rank_regions.summary_writers import is_writer

@@ -12,7 +12,7 @@ from trainshift.python.source.comments import Comments
 from trainshift.python.syntax.chunk_syntax import Statement, dotted, targets_of
 from trainshift.python.syntax.fresh_names import fresh_name
 from trainshift.static_graphs.domain.abstract_values import AbstractValue, python, tensor
-from trainshift.static_graphs.expanding.exits import leave_kept, leave_loop
+from trainshift.static_graphs.expanding.exit_flags import leave_kept, leave_loop
 from trainshift.static_graphs.expanding.expressions import Expressions, unseen
 from trainshift.static_graphs.expanding.ir import (
     Branch,

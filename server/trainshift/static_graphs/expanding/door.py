@@ -19,7 +19,7 @@ from trainshift.static_graphs.branch_merge import difference
 from trainshift.static_graphs.codes import STATIC_CODES
 from trainshift.static_graphs.domain.abstract_values import OPEN_SIZES
 from trainshift.static_graphs.expanding.building import Builder
-from trainshift.static_graphs.expanding.exits import finished
+from trainshift.static_graphs.expanding.exit_flags import finished
 from trainshift.static_graphs.expanding.expressions import Expressions
 from trainshift.static_graphs.expanding.helpers import HELPERS, helper
 from trainshift.static_graphs.expanding.ir import Branch, Form, Loop, live_before, walk

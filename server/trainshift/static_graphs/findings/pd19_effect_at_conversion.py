@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from trainshift.core.program import Program
 from trainshift.core.rule import Findings
-from trainshift.static_graphs.effects import changed, counted, is_made_inside, told
+from trainshift.static_graphs.outer_mutations import changed, counted, is_made_inside, told
 from trainshift.static_graphs.reporting import Judge
 
 

@@ -19,7 +19,7 @@ from trainshift.core.program import Program
 from trainshift.core.rule import Findings
 from trainshift.python.names.values import UserInstance
 from trainshift.python.syntax.chunk_syntax import Binding, Statement, dotted, own_parts
-from trainshift.static_graphs.effects import changed_default
+from trainshift.static_graphs.outer_mutations import changed_default
 from trainshift.static_graphs.reading.function import StaticFunction
 from trainshift.static_graphs.reading.reading import Reading
 from trainshift.static_graphs.reporting import Judge, calls

@@ -27,7 +27,7 @@ from trainshift.libraries.containers import METHODS, MUTATING
 from trainshift.python.flow.names import names_bound
 from trainshift.python.syntax.chunk_syntax import Statement, dotted, targets_of
 from trainshift.static_graphs.reading.function import StaticFunction
-from trainshift.static_graphs.reading.heap import places_in
+from trainshift.static_graphs.reading.stores import places_in
 from trainshift.static_graphs.reporting import Judge, bound_in, calls, loops, may_be_unrolled, reached
 
 _OTHER = frozenset(name for name, method in METHODS.items() if "list" in method.of) - {"append"}

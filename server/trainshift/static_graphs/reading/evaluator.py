@@ -57,7 +57,7 @@ from trainshift.static_graphs.reading.elements import (
 from trainshift.static_graphs.reading.entries import NOT_TO_STATIC, TO_STATIC, is_layer
 from trainshift.static_graphs.reading.frame import Frame, truth_of
 from trainshift.static_graphs.reading.function import Truth
-from trainshift.static_graphs.reading.heap import MUTABLE, Cell
+from trainshift.static_graphs.reading.stores import MUTABLE, Cell
 from trainshift.static_graphs.tables import api
 from trainshift.static_graphs.tables.api import Operation
 from trainshift.static_graphs.tables.layers import shape_after

@@ -17,7 +17,7 @@ from trainshift.python.names.script import Script
 from trainshift.python.names.values import Class, Function, UserInstance
 from trainshift.python.syntax.chunk_syntax import FunctionNode, Scope, Statement
 from trainshift.static_graphs.domain.abstract_values import NOTHING, UNKNOWN, AbstractValue, Env
-from trainshift.static_graphs.reading.heap import Stores
+from trainshift.static_graphs.reading.stores import Stores
 
 
 class Mode(IntEnum):

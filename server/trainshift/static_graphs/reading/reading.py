@@ -46,7 +46,7 @@ from trainshift.static_graphs.reading.entries import (
 from trainshift.static_graphs.reading.evaluator import NO_CALL, Evaluator, is_self_member
 from trainshift.static_graphs.reading.frame import Frame
 from trainshift.static_graphs.reading.function import Mode, StaticFunction, Truth, Why
-from trainshift.static_graphs.reading.heap import (
+from trainshift.static_graphs.reading.stores import (
     Cell,
     Stores,
     placed,

@@ -30,7 +30,7 @@ from trainshift.static_graphs.reading.elements import element_of, in_any_order, 
 from trainshift.static_graphs.reading.evaluator import Evaluator
 from trainshift.static_graphs.reading.frame import Frame, truth_of
 from trainshift.static_graphs.reading.function import StaticFunction, Truth
-from trainshift.static_graphs.reading.heap import (
+from trainshift.static_graphs.reading.stores import (
     MUTABLE,
     Cell,
     OuterName,

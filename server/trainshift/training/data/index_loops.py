@@ -20,7 +20,7 @@ from trainshift.training.data.turns import is_arithmetic, made_of, reads
 from trainshift.training.datasets.draw_remedies import Draw, Remedies
 from trainshift.training.datasets.knowledge import unordered
 from trainshift.training.execution.executions import Executions
-from trainshift.training.loops.effects import Effects
+from trainshift.training.loops.call_effects import Effects
 from trainshift.training.uniformity.draws import NUMPY
 from trainshift.training.uniformity.uniformity import Uniformity
 

@@ -14,7 +14,7 @@ from trainshift.python.names.uses import parts_of
 from trainshift.python.syntax.chunk_syntax import Binding, ChunkSyntax, Scope, Site, children, last_name
 from trainshift.python.values.effects import Effect
 from trainshift.training.datasets.pipelines import Node, Pipelines
-from trainshift.training.loops.effects import Effects
+from trainshift.training.loops.call_effects import Effects
 
 # Functions that query a dataset without reading its elements.
 _ASKING = ("len", "cardinality", "print", "type", "isinstance", "id", "options")

@@ -42,7 +42,7 @@ from trainshift.training.learning_rates.rate_kinds import SETTLED, RateKind, com
 from trainshift.training.learning_rates.rate_places import HiddenRate, Rate, is_replaced
 from trainshift.training.learning_rates.rate_settings import ASSIGNING, RateSetting, RateSettings
 from trainshift.training.learning_rates.schedulers import PLATEAU, Schedulers
-from trainshift.training.loops.effects import Effects
+from trainshift.training.loops.call_effects import Effects
 from trainshift.training.loops.fits import Fits
 from trainshift.training.optimizers.graphs import Graphs
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement
 from trainshift.python.values.effects import Effect
-from trainshift.training.loops.effects import Effects
+from trainshift.training.loops.call_effects import Effects
 
 _ARITHMETIC = (
     *(ast.Constant, ast.Name, ast.Attribute, ast.BinOp, ast.UnaryOp),

@@ -19,7 +19,7 @@ from trainshift.python.names.values import Function
 from trainshift.python.syntax.chunk_syntax import Site, Statement, expression_path, is_alone
 from trainshift.python.values.effects import Effect
 from trainshift.training.execution.executions import Executions
-from trainshift.training.loops.effects import Effects
+from trainshift.training.loops.call_effects import Effects
 from trainshift.training.loops.steps import is_plain
 from trainshift.training.loops.what_trains import WhatTrains
 from trainshift.training.rank_regions import summary_writers as writers

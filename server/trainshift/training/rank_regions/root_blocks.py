@@ -13,12 +13,12 @@ from trainshift.core.libraries import Libraries
 from trainshift.core.program import Program
 from trainshift.python.flow.evaluation import TRIES, WITHS
 from trainshift.python.names.occurrence import Occurrence
-from trainshift.python.names.reaching import may_suppress
+from trainshift.python.names.reaching_bindings import may_suppress
 from trainshift.python.names.values import Library
 from trainshift.python.syntax.chunk_syntax import Statement, last_name
 from trainshift.python.values.call_graph import statements_around
 from trainshift.python.values.effects import Effect
-from trainshift.training.loops.effects import Effects
+from trainshift.training.loops.call_effects import Effects
 from trainshift.training.rank_regions.readers import Readers
 
 # Attributes and functions whose results can be iterated any number of times.

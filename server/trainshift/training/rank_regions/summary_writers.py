@@ -10,7 +10,7 @@ from trainshift.python.names.script import Script
 from trainshift.python.names.values import Function, Instance, Library, Member, Value
 from trainshift.python.source.source import one_line
 from trainshift.python.syntax.chunk_syntax import Site, Statement, arguments, dotted
-from trainshift.training.loops.effects import Effects
+from trainshift.training.loops.call_effects import Effects
 
 
 def is_writer(name: str) -> bool:
