@@ -221,6 +221,8 @@ class Checks:
             listed = isinstance(default, ast.List | ast.Dict | ast.Tuple)
             if listed and function.active(param) and function is not self.whole.start:
                 self.refuse(default, f"the default {text} is active: pass it as an argument")
+            elif kind.has("function"):
+                self.refuse(default, f"the default {text} is a function: pass it as an argument")
             elif kind.changes:
                 self.refuse(default, f"the default {text} is changed for later calls: pass it as an argument")
             elif function.parent is None and (
