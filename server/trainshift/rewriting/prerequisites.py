@@ -72,7 +72,7 @@ class Prerequisites:
     """The prerequisites of one file's rewritten statements, and the edits that add them.
 
     Every file that uses Horovod imports it.  It also starts it, which may be repeated, if another script may
-    import the file (P2); the start file also pins the GPU.
+    import the file; the start file also pins the GPU.
     """
 
     def __init__(self, program: Program) -> None:

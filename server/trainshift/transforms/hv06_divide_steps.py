@@ -143,7 +143,7 @@ def _resumed(program: Program, report: Report) -> Proposals:
 
 
 def _schedules(program: Program, report: Report) -> Proposals:
-    """Propose one change for each statement with the number of steps of a schedule (C25)."""
+    """Propose one change for each statement with the number of steps of a schedule."""
     found: dict[Statement, list[Horizon]] = {}
     mixed = program.fact(Pace).taken is Taken.MIXED
     asked = program.fact(CountedRates).asked
@@ -187,7 +187,7 @@ def _schedules(program: Program, report: Report) -> Proposals:
 
 
 def _limits(program: Program, report: Report) -> Proposals:
-    """Propose one change for each test that counts the steps after which a training ends, or saves (C25)."""
+    """Propose one change for each test that counts the steps after which a training ends, or saves."""
     found: dict[Statement, list[Limit]] = {}
     for limit in program.fact(Counters).limits:
         found.setdefault(limit.statement, []).append(limit)
@@ -207,7 +207,7 @@ def _limits(program: Program, report: Report) -> Proposals:
 
 
 def _by_hand(program: Program, report: Report) -> Proposals:
-    """Propose one change for each statement that computes a rate by hand from a counter of steps (C25)."""
+    """Propose one change for each statement that computes a rate by hand from a counter of steps."""
     found: dict[Statement, dict[int, tuple[CountedRate, Occurrence]]] = {}
     for rate in program.fact(CountedRates).all:
         assert rate.value.statement is not None
@@ -271,7 +271,7 @@ def _shortened(program: Program, horizon: Horizon) -> tuple[Edit, ...]:
 
 
 def _totals(program: Program, report: Report) -> Proposals:
-    """Propose one change for each progress bar whose total is the number of steps (C25)."""
+    """Propose one change for each progress bar whose total is the number of steps."""
     for site, total in program.fact(Counters).totals:
         target = program.script.statement_span(site.statement)
         size = f"{program.at(site).fact(Prerequisites).hvd}.size()"
@@ -286,7 +286,7 @@ def _totals(program: Program, report: Report) -> Proposals:
 
 
 def _means(program: Program, report: Report) -> Proposals:
-    """Propose one change for each statement that computes a mean over a loop's iterations (C25)."""
+    """Propose one change for each statement that computes a mean over a loop's iterations."""
     found: dict[Statement, list[tuple[Occurrence, bool]]] = {}
     for each in program.fact(Counters).means:
         assert each[0].statement is not None
@@ -310,7 +310,7 @@ def _means(program: Program, report: Report) -> Proposals:
 
 
 def _entries(program: Program, report: Report) -> Proposals:
-    """Propose a change, or a remark, for each statement that relies on entries of steps (C25)."""
+    """Propose a change, or a remark, for each statement that relies on entries of steps."""
     for each in program.fact(Counters).entries:
         target = program.script.header_span(each.statement)
         if each.count is None:

@@ -136,7 +136,7 @@ class Flags:
     def _of_file(self, file: Program, steps: list[Step]) -> Iterator[Flag]:
         """Yield the flags of one file, named after their optimizers if there are several.
 
-        Steps that only other programs run count too, so that all programs use the same names (P3).
+        Steps that only other programs run count too, so that all programs use the same names.
         """
         reached = {step.site for step in steps}
         sites = [*reached]

@@ -1,4 +1,4 @@
-"""Counted rates: rates that a script computes from its step counter (C25 of spec.md 8).
+"""Counted rates: rates that a script computes from its step counter (spec.md 8).
 
 Each rank takes its share of the steps, so its counter must be multiplied by the number of ranks to match the
 step of one process.

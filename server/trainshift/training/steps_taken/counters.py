@@ -1,6 +1,4 @@
-"""Counters: the variables that count steps, and the tests on them that end a training or save (C25 of
-spec.md 8).
-"""
+"""Counters: the variables that count steps, and the tests on them that end a training or save (spec.md 8)."""
 
 from __future__ import annotations
 

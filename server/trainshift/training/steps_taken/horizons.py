@@ -1,4 +1,4 @@
-"""Horizons: the numbers of steps in a script's schedules (C25 of spec.md 8).
+"""Horizons: the numbers of steps in a script's schedules (spec.md 8).
 
 A TensorFlow schedule gets them as arguments.  A schedule of the script is called with a step, which must then
 be the step of the original.

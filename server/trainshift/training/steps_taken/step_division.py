@@ -1,4 +1,4 @@
-"""Step division: whether each rank takes its share of the steps, and what depends on it (C25, spec.md 8)."""
+"""Step division: whether each rank takes its share of the steps, and what depends on it (spec.md 8)."""
 
 from __future__ import annotations
 
