@@ -194,7 +194,7 @@ def analyze_program(
     is_shared: bool = False,
     known: Program | None = None,
 ) -> Analysis:
-    """Every change of the program that a script starts; withheld if programs disagree about a file (P4).
+    """Every change of the program that a script starts; withheld if programs disagree about a file.
 
     `pause` is called repeatedly, and may raise to abort the analysis.  `claims` returns the claims of the
     program that a file starts, `choices` are those for this program; the others are as for `analyze_script`.
