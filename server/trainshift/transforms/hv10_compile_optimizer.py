@@ -30,6 +30,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Mapping
 
 from trainshift.core.layout import Layout
 from trainshift.core.libraries import Libraries
@@ -221,37 +222,49 @@ def _name(program: Program, compile: Compile) -> str:
     A model that is compiled again gets another name, that of the optimizer's class, since no name may hold
     two optimizers (TF05).
     """
-    made, named, _ = program.fact(Wraps).all
-    classes = {wrap.compile: wrap.site.name if wrap.site.name[:1].isupper() else "" for wrap in made}
-    classes |= {each.compile: each.cls.rpartition(".")[2] for each in named}
-    classes |= {each.compile: "" for each in program.fact(Wraps).unnamed}
+    classes = _classes(program)
     own = {each: nodes for each in program.fact(Fits).compiles if (nodes := _own_names(program, each))}
     home, function = program.at(compile.site), compile.site.scope.function()
-    compiles = (each for each in program.fact(Fits).compiles if home.holds(each.site))
-    here = [each for each in compiles if each.site.scope.function() is function]
-    count = sum(each in classes or each in own for each in here)
-    ours = {node for each in here for node in own.get(each, ())}
+    here = [
+        each
+        for each in program.fact(Fits).compiles
+        if (each in classes or each in own)
+        and home.holds(each.site)
+        and each.site.scope.function() is function
+    ]
     words = _words_of(compile)
-    again = [each for each in here if (each in classes or each in own) and _words_of(each) == words]
-    later = again[1:]
-
-    def named_after(each: Compile) -> str:
-        """The name of a later optimizer; an earlier rewrite has given it its own."""
-        given = each.optimizer
-        if each in own and isinstance(given, ast.Name):
-            return given.id
-        return "_".join([*words, *filter(None, [classes[each].lower().removesuffix(_BASE)]), _BASE])
-
+    again = [each for each in here if _words_of(each) == words]
     after_model = "_".join([*words, _BASE])
-    bases = [*([_BASE] if count == 1 else []), after_model, f"distributed_{after_model}"]
-    if compile in later:
-        mine = named_after(compile)
-        same = [after_model, *map(named_after, later[: later.index(compile)])]
-        number = 1 + sum(_without_number(each) == mine for each in same)
-        bases = [f"{mine}_{number}" if number > 1 else mine]
+    if compile in again[1:]:
+        bases = [_later_name(after_model, again[1 : again.index(compile) + 1], classes)]
+    else:
+        bases = [*([_BASE] if len(here) == 1 else []), after_model, f"distributed_{after_model}"]
     uses, scope = home.fact(NameUses), compile.site.scope
+    ours = {node for each in here for node in own.get(each, ())}
     free = (each for each in bases if not uses.is_taken(each, scope, ours))
     return next(free, "") or fresh_name(bases[-1], lambda name: uses.is_taken(name, scope, ours), first=2)
+
+
+def _classes(program: Program) -> dict[Compile | None, str]:
+    """The class of the optimizer of each `compile` that is rewritten, "" where it is not seen."""
+    made, named, unnamed = *program.fact(Wraps).all[:2], program.fact(Wraps).unnamed
+    found = {wrap.compile: wrap.site.name if wrap.site.name[:1].isupper() else "" for wrap in made}
+    found |= {each.compile: each.cls.rpartition(".")[2] for each in named}
+    return found | {each.compile: "" for each in unnamed}
+
+
+def _later_name(first: str, later: list[Compile], classes: Mapping[Compile | None, str]) -> str:
+    """The name of the last of the `later` optimizers of a model, whose first one has the name `first`."""
+
+    def named_after(each: Compile) -> str:
+        if each not in classes and isinstance(each.optimizer, ast.Name):
+            return each.optimizer.id  # An earlier rewrite has named it.
+        cls = classes[each].lower().removesuffix(_BASE)
+        return f"{first.removesuffix(_BASE)}{cls}_{_BASE}" if cls else first
+
+    mine = named_after(later[-1])
+    number = 1 + sum(_without_number(each) == mine for each in (first, *map(named_after, later[:-1])))
+    return f"{mine}_{number}" if number > 1 else mine
 
 
 def _without_number(name: str) -> str:
