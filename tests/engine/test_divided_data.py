@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from programs import changed, converted
+from trainshift.core.program import Program
 from trainshift.engine.conversion import Status
+from trainshift.python.names.occurrence import of_call
+from trainshift.python.names.script import Script, read_script
+from trainshift.training.uniformity.chosen_rows import ChosenRows
 
 DATA = """\
 import tensorflow as tf
@@ -52,3 +56,14 @@ def test_a_program_that_another_one_disagrees_with_leaves_the_data_whole() -> No
     other = changed(converted(files, "other.py"))
     assert ["shard" in other[name] for name in ("other.py", "data.py")] == [True, False]
     assert converted(files | other, "one.py").status is Status.CONVERTED
+
+
+def test_the_shape_of_shuffled_data_holds_none_of_its_rows() -> None:
+    code = "import numpy as np\nx = np.load('x.npy')\nnp.random.shuffle(x)\nuse(x.shape[1:])\nuse(x[:9])\n"
+    script = read_script(code)
+    assert isinstance(script, Script)
+    program = Program(script)
+    shape, rows = (of_call(each).part(each.node.args[0]) for each in script.sites_named("use"))
+    draws = program.fact(ChosenRows).draws
+    assert not draws(shape)
+    assert draws(rows)

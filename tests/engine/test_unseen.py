@@ -19,6 +19,13 @@ def distance(a, b):
     return tf.reduce_sum(tf.abs(tf.subtract(a, b)))
 
 
+class Net:
+    def __init__(self, size=3):
+        self.size = size
+        self.logits, self.state = tf.nn.dynamic_rnn(tf.contrib.rnn.GRUCell(size), x)
+        self.out = tf.nn.softmax(self.logits)
+
+
 both = [out, distance(x, x)]
 """
 SESSION = "with tf.Session() as sess:\n    sess.run(tf.global_variables_initializer())\n"
@@ -37,6 +44,17 @@ SESSION = "with tf.Session() as sess:\n    sess.run(tf.global_variables_initiali
         "sess.run(tf.get_default_graph().get_tensor_by_name('out:0'))",
         "sess.run(sess.graph.get_operation_by_name('out').outputs[0])",
         "sess.run(tf.data.Dataset.range(3).make_one_shot_iterator().get_next())",
+        # Variables that are loaded, unpacked values, callbacks of the script, layers of contrib.
+        "sess.run(w.assign(np.load('w.npy')))",
+        "for name, given in np.load('all.npy').item().items():\n        sess.run(w.assign(given))",
+        "sess.run(tf.assign(w, tf.placeholder(tf.float32)), {x: 1})",
+        "mean, var = tf.nn.moments(out, 0)\n    sess.run([mean, var])",
+        "sess.run(tf.nn.softmax(tf.constant(unknown.read())))",
+        "sess.run(tf.py_func(distance, [x, x], tf.float32))",
+        "sess.run(tf.contrib.layers.fully_connected(x, 3))",
+        "cell = tf.contrib.rnn.LSTMCell(3)\n    sess.run(cell.zero_state(1, tf.float32))",
+        "sess.run(Net().out)",
+        "every = []\n    every.append(tf.FIFOQueue(3, tf.float32).enqueue(x))\n    sess.run(every)",
     ],
 )
 def test_a_session_that_only_computes_trains_nothing(run: str) -> None:
@@ -58,6 +76,14 @@ def test_a_session_that_only_computes_trains_nothing(run: str) -> None:
         "tf.train.import_meta_graph('m.meta').restore(sess, 'm')\n    sess.run('step')",
         "sess.run(tf.get_default_graph().get_operation_by_name('step'))",
         "sess.run(tf.py_func(unknown.step, [x], tf.float32))",
+        "sess.run(tf.get_collection('train_op')[0])",
+        "sess.run(tf.assign_sub(w, 0.1 * tf.gradients(out, w)[0]))",
+        "sess.run(w.assign_add(tf.matmul(x, out, transpose_a=True)))",
+        "with tf.control_dependencies([w.assign(w * 2)]):\n        y = tf.identity(out)\n    sess.run(y)",
+        "sess.run(tf.contrib.factorization.KMeans(x, 3).training_graph()[3])",
+        "first, step = unknown.make(out)\n    sess.run(step)",
+        "step = [None]\n    unknown.fill(step)\n    sess.run(unknown.steps[0])",
+        "sess.run(tf.group(unknown.step))",
     ],
 )
 def test_a_session_in_which_something_may_train_is_refused(run: str) -> None:
@@ -66,8 +92,66 @@ def test_a_session_in_which_something_may_train_is_refused(run: str) -> None:
     assert "cannot find what trains" in result.reason
 
 
+@pytest.mark.parametrize(
+    ("run", "told"),
+    [
+        ("sess.run(unknown.make(out))", "it cannot follow unknown.make(out)"),
+        ("sess.run('step')", "'step' may name a training operation"),
+        ("sess.run(tf.assign(w, w * 2))", "tf.assign(w, w * 2) may train"),
+        ("unknown.train(sess)", "it cannot follow unknown.train(sess)"),
+    ],
+)
+def test_a_refusal_names_what_it_cannot_follow(run: str, told: str) -> None:
+    assert told in convert(f"{GRAPH}import unknown\n{SESSION}    {run}\n").reason
+
+
+def test_a_session_in_which_nothing_runs_trains_nothing_unless_unknown_code_may_use_it() -> None:
+    session = "import tensorflow as tf\nsess = tf.Session()\ntf.train.Saver().restore(sess, 'm')\n"
+    assert convert(session).status is Status.NOTHING_FOUND
+    assert convert(f"import unknown\n{session}unknown.train()\n").status is Status.REFUSED
+
+
 def test_a_session_beside_a_step_that_it_does_not_run_trains_nothing() -> None:
     step = "step = tf.train.AdamOptimizer(0.1).minimize(tf.reduce_sum(out))\n"
     run = "    sess.run(tf.global_variables_initializer())\n    sess.run(out, {x: 1})\n"
     result = convert(f"{GRAPH}{step}with tf.Session() as sess:\n{run}")
     assert result.status is Status.NOTHING_FOUND
+
+
+CHOSEN = """\
+import importlib
+import sys
+
+import tensorflow as tf
+
+module = importlib.import_module({name})
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "call"),
+    [
+        ("sys.argv[1]", "module.train(tf.ones)"),
+        ("f'models.{sys.argv[1]}'", "module.main()"),
+        ("sys.argv[1]", "module.Trainer(tf.ones(3)).run_training()"),
+    ],
+)
+def test_a_module_that_a_run_chooses_may_train(name: str, call: str) -> None:
+    result = convert(f"{CHOSEN.format(name=name)}{call}\n")
+    assert result.status is Status.REFUSED
+    assert f"{call.rpartition('(')[0]}(...) trains, as importlib.import_module({name})" in result.reason
+    assert "import it by its name" in result.reason
+
+
+@pytest.mark.parametrize("call", ["module.build(3)", "print(module.VERSION)", "module.evaluate(tf.ones(3))"])
+def test_a_module_that_a_run_chooses_does_not_train_by_other_names(call: str) -> None:
+    assert convert(f"{CHOSEN.format(name='sys.argv[1]')}{call}\n").status is Status.NOTHING_FOUND
+    apart = CHOSEN.replace("import tensorflow as tf\n", "").format(name="sys.argv[1]")
+    assert convert(f"{apart}module.main()\n").status is Status.NOTHING_FOUND
+
+
+def test_a_model_of_a_module_that_a_run_chooses_is_converted_with_a_doubt() -> None:
+    fit = "model.compile('adam', 'mse')\nx = tf.ones((64, 4))\nmodel.fit(x, x)\n"
+    result = convert(f"{CHOSEN.format(name='sys.argv[1]')}model = module.build()\n{fit}")
+    assert result.status is Status.CONVERTED
+    assert any("assumed to be a Keras model" in str(each) for each in result.doubts)

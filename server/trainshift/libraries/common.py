@@ -21,7 +21,14 @@ _COMMON = frozenset(
 )  # fmt: skip
 
 
+# Functions that give a module, whose members are not those of their own library.
+IMPORTERS = ("importlib.import_module", "importlib.__import__", "builtins.__import__")
+_IMPORTED = tuple(f"{each}." for each in IMPORTERS)
+
+
 def is_common(full_name: str) -> bool:
     """Return whether a module belongs to the standard library, or to a known library."""
+    if full_name.startswith(_IMPORTED):
+        return False
     root = full_name.partition(".")[0]
     return root in _COMMON or root in sys.stdlib_module_names or root == "builtins"

@@ -9,9 +9,11 @@ from trainshift.core.finding import Verdict
 from trainshift.core.libraries import Libraries
 from trainshift.core.program import Program
 from trainshift.engine.findings import ON_LOOPS, find
+from trainshift.engine.outlook.chosen import chosen_training
+from trainshift.engine.outlook.sessions import only_predicts
 from trainshift.engine.outlook.starred import hidden_fit, hidden_start
+from trainshift.engine.outlook.unseen import handed_optimizer, unrun_step, unseen_run, unseen_training
 from trainshift.engine.own_codes import UNSUPPORTED_VERSION
-from trainshift.engine.unseen import handed_optimizer, only_predicts, unrun_step, unseen_run, unseen_training
 from trainshift.engine.versions.runtime import contradiction
 from trainshift.libraries import api
 from trainshift.libraries.entries import Role
@@ -201,7 +203,7 @@ def _perhaps(program: Program) -> Outlook | None:
             f"Trainshift cannot tell whether {loop.call} trains a Keras model; make the model in this program"
         )
         return Outlook(False, True, reason, loop.span, _OF_LOOPS)
-    for sought in (hidden_fit, unseen_training, handed_optimizer):
+    for sought in (hidden_fit, chosen_training, unseen_training, handed_optimizer):
         hidden = sought(program)
         if hidden is not None:
             return _refused(program, *hidden)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
-from trainshift.libraries.common import ROOTS, is_common
+from trainshift.libraries.common import IMPORTERS, ROOTS, is_common
 from trainshift.python.flow.traversal import closure
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.uses import NameUses
@@ -35,7 +35,6 @@ from trainshift.restrictions.names.spellings import COMPUTING, Spelling, leaves,
 
 # Names that count as the module itself in an import.
 MODULES = frozenset({"tensorflow", "tensorflow.compat.v1", "tensorflow.compat.v2"})
-_IMPORTERS = frozenset({"importlib.import_module", "importlib.__import__", "builtins.__import__"})
 _LOOKING_UP_NAMES = frozenset({"globals", "locals", "exec", "eval"})
 _IMPORT_ERRORS = frozenset({"ImportError", "ModuleNotFoundError", "Exception", "BaseException"})
 _DISPLAYS = (ast.List, ast.Tuple, ast.Set, ast.Dict)
@@ -280,7 +279,7 @@ class Aliases:
             if last_name(node.func) not in COMPUTING:
                 return None
             called = self._names.full_names(node.func, scope, statement)
-            if not called.isdisjoint(_IMPORTERS):
+            if not called.isdisjoint(IMPORTERS):
                 return self._imported(node, scope, statement)
             if "builtins.getattr" in called and len(node.args) >= 2:
                 return self._got(node.args[0], node.args[1], scope, statement)

@@ -17,6 +17,7 @@ from trainshift.python.flow.traversal import reachable
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import Occurrence, of_call
 from trainshift.python.syntax.chunk_syntax import (
+    Scope,
     Site,
     argument,
     arguments,
@@ -87,6 +88,7 @@ class Remedies:
         self._script = program.script
         self._names = program.names
         self._draws = program.fact(Uniformity).draws
+        self._steps: dict[tuple[ast.expr, Scope], tuple[Occurrence, ...]] = {}
 
     def is_repeated(self, site: Site) -> bool:
         """Return whether a loop around a call, or around a call that leads to it, repeats it."""
@@ -163,22 +165,31 @@ class Remedies:
 
     def _parts_behind(self, at: Occurrence) -> list[ast.expr]:
         """All sources of an expression, through names and the script's functions."""
-        flow = self._program.fact(ValueFlow)
-
-        def behind(each: Occurrence) -> Iterator[Occurrence]:
-            inside = [each.node, *getattr(each.node, "generators", ())]
-            parts = [part for node in inside for part in children(node) if isinstance(part, ast.expr)]
-            parts += [word.value for word in each.node.keywords] if isinstance(each.node, ast.Call) else []
-            found = [*map(each.part, parts)]
-            step = self._names.steps_back(each) if isinstance(each.node, _FOLLOWED) else None
-            if step is not None and not self._names.member_of_library(each.node):
-                found += [*step.sources, *step.within]
-            if isinstance(each.node, ast.Call) and last_name(each.node.func) in APPLYING:
-                found += [one for part in each.node.args for one in flow.returned(each.part(part))]
-            return (part for part in found if not self._hides_draws(part))
-
         starts = [] if self._hides_draws(at) else [at]
-        return [each.node for each in reachable(starts, behind, lambda each: id(each.node))]
+        return [each.node for each in reachable(starts, self._behind, lambda each: id(each.node))]
+
+    def _behind(self, at: Occurrence) -> tuple[Occurrence, ...]:
+        """The sources of an expression that may draw, one step back; kept, as many slices share them."""
+        key = at.node, at.scope
+        known = self._steps.get(key)
+        if known is None:
+            known = tuple(part for part in self._sources(at) if not self._hides_draws(part))
+            if self._names.memo.is_idle:
+                self._steps[key] = known
+        return known
+
+    def _sources(self, at: Occurrence) -> list[Occurrence]:
+        inside = [at.node, *getattr(at.node, "generators", ())]
+        parts = [part for node in inside for part in children(node) if isinstance(part, ast.expr)]
+        parts += [word.value for word in at.node.keywords] if isinstance(at.node, ast.Call) else []
+        found = [*map(at.part, parts)]
+        step = self._names.steps_back(at) if isinstance(at.node, _FOLLOWED) else None
+        if step is not None and not self._names.member_of_library(at.node):
+            found += [*step.sources, *step.within]
+        if isinstance(at.node, ast.Call) and last_name(at.node.func) in APPLYING:
+            flow = self._program.fact(ValueFlow)
+            found += [one for part in at.node.args for one in flow.returned(at.part(part))]
+        return found
 
     def _hides_draws(self, at: Occurrence) -> bool:
         return isinstance(at.node, ast.Lambda) or self._is_sorted(at)

@@ -31,7 +31,7 @@ class Trails:
         self._names = program.names
         self._horovod = program.fact(Horovod)
         self._known: dict[tuple[ast.expr, Scope, bool, bool], list[Occurrence]] = {}
-        self._inner: dict[Scope, list[Site]] = {}
+        self._methods_of: dict[Scope, tuple[Scope, ...]] = {}
 
     def behind(self, at: Occurrence, of_data: bool = False, whole: bool = False) -> list[Occurrence]:
         """The expressions that lead to an expression, itself first; `of_data` leaves out those that create
@@ -92,13 +92,18 @@ class Trails:
             elif isinstance(value, UserInstance):
                 yield from self._methods(value.scope)
 
-    def _methods(self, cls: Scope) -> Iterator[Scope]:
-        for each in self._names.ancestry(cls):
-            if isinstance(each, Scope):
-                for bindings in each.bindings.values():
-                    yield from (
-                        binding.inner for binding in bindings if binding.inner and binding.kind == "function"
-                    )
+    def _methods(self, cls: Scope) -> tuple[Scope, ...]:
+        known = self._methods_of.get(cls)
+        if known is None:
+            known = self._methods_of[cls] = tuple(
+                binding.inner
+                for each in self._names.ancestry(cls)
+                if isinstance(each, Scope)
+                for bindings in each.bindings.values()
+                for binding in bindings
+                if binding.inner and binding.kind == "function"
+            )
+        return known
 
     def calls_in(self, function: Scope) -> list[Site]:
         """The calls in a function's own code, including nested functions."""

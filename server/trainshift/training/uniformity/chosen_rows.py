@@ -19,7 +19,7 @@ from trainshift.python.names.occurrence import Occurrence, Step, of_call
 from trainshift.python.names.values import Class
 from trainshift.python.syntax.chunk_syntax import Scope, Site, arguments, children
 from trainshift.training.uniformity.draws import APPLYING
-from trainshift.training.uniformity.uniformity import Uniformity, is_mask
+from trainshift.training.uniformity.uniformity import SHAPE, Uniformity, is_mask
 from trainshift.training.uniformity.value_flow import ValueFlow, tests_around
 from trainshift.training.uniformity.verdict import Cause
 
@@ -113,6 +113,8 @@ class ChosenRows:
             yield at, None
         elif isinstance(node, ast.Subscript):
             yield from self._of_subscript(node, at, of)
+        elif isinstance(node, ast.Attribute) and node.attr in SHAPE:
+            yield at, None  # The size of an array holds none of its rows.
         elif isinstance(node, ast.Name | ast.Attribute):
             yield from self._of_name(at, of)
         elif isinstance(node, ast.IfExp):

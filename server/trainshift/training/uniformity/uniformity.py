@@ -44,7 +44,7 @@ from trainshift.training.uniformity.value_flow import ValueFlow, tests_around
 from trainshift.training.uniformity.verdict import Cause, Divergent, Uniform, Unknown, Verdict, cause_of
 
 # Attributes of an array or a tensor that do not depend on its values.
-_SHAPE = frozenset({"dtype", "itemsize", "nbytes", "ndim", "rank", "shape", "size"})
+SHAPE = frozenset({"dtype", "itemsize", "nbytes", "ndim", "rank", "shape", "size"})
 _SHAPING = named("shapes")
 _COUNTING = frozenset(f"builtins.{name}" for name in ("callable", "isinstance", "type"))
 _LENGTH = "builtins.len"
@@ -357,7 +357,7 @@ class Uniformity:
         Examples are a shape, the epochs of a history, and properties of data that do not depend on their
         order.
         """
-        if node.attr in _SHAPE:
+        if node.attr in SHAPE:
             return True
         step = self._names.steps_back(at.part(node.value))
         calls = [each.node for each in step.sources if isinstance(each.node, ast.Call)] if step else []
