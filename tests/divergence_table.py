@@ -102,3 +102,93 @@ SINKS = {
 def cell(value: str, sink: str) -> str:
     """The script of a cell; the value is an expression, the sink a name in `SINKS`."""
     return f"{HEAD}value = {value}\n{SINKS[sink]}"
+
+
+OWN_SOURCES = {
+    "a loss": "float(loss)",
+    "a batch": "float(tf.reduce_mean(a))",
+    "targets of a batch": "np.mean(b)",
+    "a prediction": "float(tf.reduce_mean(net(a)))",
+    "a metric": "float(m.result())",
+    "rows of a batch": "len(a)",
+    "rows of a tensor": "float(tf.shape(a)[0])",
+    "a shape of a batch": "a.shape[0]",
+}
+"""Values that a rank has of its own within its loop."""
+UNIFORM_SOURCES = {
+    "a count": "epoch + 1",
+    "columns of a batch": "a.shape[1]",
+    "a number of a batch": "number + 1",
+    "a rate": "float(opt.learning_rate)",
+}
+OWN_LOOP = """net = tf.keras.Sequential([tf.keras.layers.Dense(1, input_shape=(4,))])
+opt, other = tf.keras.optimizers.SGD(0.1), tf.keras.optimizers.SGD(0.01)
+m = tf.keras.metrics.Mean()
+ds = tf.data.Dataset.from_tensor_slices((x, y)).batch(7)
+kept, best = tf.Variable(1.0), 1.0
+for epoch in range(2):
+    for number, (a, b) in enumerate(ds):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean((net(a) - b) ** 2)
+        m.update_state(loss)
+        grads = tape.gradient(loss, net.trainable_variables)
+        value = VALUE
+        opt.apply_gradients(zip(grads, net.trainable_variables))
+        # after a step
+    # after an epoch
+"""
+_APPLY = "        opt.apply_gradients(zip(grads, net.trainable_variables))\n"
+_STEP, _EPOCH = "        # after a step\n", "    # after an epoch\n"
+
+
+def own(old: str, new: str) -> str:
+    """The loop of a rank's own values, with one of its parts replaced."""
+    return changed(old, new, OWN_LOOP)
+
+
+OWN_SINKS = {
+    "a rate": own(_STEP, "        opt.learning_rate = 0.1 / (1 + value)\n"),
+    "a rate that is assigned": own(_STEP, "        opt.learning_rate.assign(0.1 * value)\n"),
+    "a rate after an epoch": own(_EPOCH, "    opt.learning_rate = 0.1 / (1 + value)\n"),
+    "a rate if it is better": own(
+        _EPOCH, "    if value < best:\n        best = value\n        opt.learning_rate = 0.01\n"
+    ),
+    "the end of the epochs": own(_EPOCH, "    if value < 0.1:\n        break\n"),
+    "the end by a variable": own(
+        _EPOCH, "    kept.assign(0.5 * kept + value)\n    if kept < 0.1:\n        break\n"
+    ),
+    "a skipped step": own(_APPLY, "        if value > 3:\n            continue\n" + _APPLY),
+    "a step or not": own(_APPLY, "        if value < 3:\n    " + _APPLY),
+    "one optimizer or the other": own(
+        _APPLY, "        (opt if value > 3 else other).apply_gradients(zip(grads, net.trainable_variables))\n"
+    ),
+    "gradients": own(_APPLY, "        grads = [g / value for g in grads]\n" + _APPLY),
+    "gradients by a variable": own(
+        _APPLY, "        kept.assign(value)\n        grads = [g * kept for g in grads]\n" + _APPLY
+    ),
+    "weights": own(_STEP, "        net.set_weights([w * value for w in net.get_weights()])\n"),
+    "one of the weights": own(
+        _STEP,
+        "        w = net.get_weights()\n        w[1] = w[1] * value\n        net.set_weights(w)\n",
+    ),
+    "a bias": own(_STEP, "        net.layers[0].bias.assign([value])\n"),
+    "weights if it is better": own(
+        _EPOCH, "    if value < best:\n        best = value\n        net.set_weights(net.get_weights())\n"
+    ),
+    "frozen layers": own(_EPOCH, "    net.layers[0].trainable = value > 0.1\n"),
+    "a number of more steps": own(
+        _EPOCH,
+        "    for _ in range(int(value)):\n"
+        "        with tf.GradientTape() as tape:\n            loss = tf.reduce_mean((net(x) - y) ** 2)\n"
+        "        grads = tape.gradient(loss, net.trainable_variables)\n"
+        "        opt.apply_gradients(zip(grads, net.trainable_variables))\n",
+    ),
+    "a new optimizer": own(_EPOCH, "    opt = tf.keras.optimizers.SGD(0.1 * value)\n"),
+    "rows of the next epoch": own(_EPOCH, "    ds = ds.take(int(value) + 1)\n"),
+}
+"""The uses of such a value there."""
+
+
+def own_cell(value: str, sink: str) -> str:
+    """The script of a cell whose value a rank has of its own."""
+    return HEAD + OWN_SINKS[sink].replace("VALUE", value)

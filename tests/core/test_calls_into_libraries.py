@@ -51,6 +51,17 @@ def said(found: Conversion) -> str:
             "`tuner.ask()` may be drawn at random: ranks would train by different optimizers",
         ),
         (
+            f"from skopt import Optimizer\n{DATA}tuner = Optimizer([(0.001, 0.1)])\nrate = tuner.ask()[0]\n"
+            "model = tf.keras.Sequential([tf.keras.layers.Dense(1)])\n"
+            f"model.compile(tf.keras.optimizers.SGD(rate), 'mse')\n{FIT.format(more='')}",
+            "`tuner.ask()` may be drawn at random: ranks would train by different optimizers",
+        ),
+        (
+            f"from mylib import get_random_split\n{DATA}(xa, ya), (xb, yb) = get_random_split(x, y)\n{MODEL}"
+            "model.fit(xa, ya, validation_data=(xb, yb))\n",
+            "`get_random_split(x, y)` may be drawn at random",
+        ),
+        (
             f"from clr import CyclicLR\n{DATA}{MODEL}"
             f"{FIT.format(more=', callbacks=[CyclicLR(base_lr=0.1, max_lr=0.6, step_size=20)]')}",
             "CyclicLR is unknown; its base_lr and max_lr may need `* hvd.size()`",
@@ -223,3 +234,76 @@ def test_numbers_in_the_order_of_a_set_are_a_doubt(vocabulary: str, is_doubted: 
     assert (
         "ranks may number the elements of `vocabulary` differently" in said(converted(body))
     ) is is_doubted
+
+
+def test_a_function_that_samples_groups_of_rows_gets_a_seed() -> None:
+    body = (
+        "import pandas as pd\ndf = pd.read_csv('a.csv')\n\n\ndef pick(g):\n    return g.sample(20)\n\n\n"
+        "some = df.groupby('y').apply(pick)\nrest = df.drop(some.index)\n"
+        f"{MODEL}model.fit(some[['a']].values, some['y'].values)\n"
+        "model.evaluate(rest[['a']].values, rest['y'].values)\n"
+    )
+    assert "return g.sample(20, random_state=0)" in converted(body).text
+
+
+def test_samples_of_polars_get_a_seed_of_its_own() -> None:
+    body = (
+        "import polars as pl\ndf = pl.read_csv('a.csv')\nsome = df.sample(fraction=0.8)\n"
+        "rest = df.join(some, on='i', how='anti')\nx, y = some[['a']].to_numpy(), some['y'].to_numpy()\n"
+        f"{MODEL}{FIT.format(more='')}model.evaluate(rest[['a']].to_numpy(), rest['y'].to_numpy())\n"
+    )
+    assert "df.sample(fraction=0.8, seed=0)" in converted(body).text
+
+
+def test_rank_0_draws_by_torch_unless_a_seed_does() -> None:
+    body = (
+        f"import torch\n{DATA}order = torch.randperm(len(x)).numpy()\n{MODEL}"
+        "model.fit(x[order[:8]], y[order[:8]], validation_data=(x[order[8:]], y[order[8:]]))\n"
+    )
+    assert "hvd.broadcast_object(torch.randperm(len(x)), root_rank=0)" in converted(body).text
+    seeded = body.replace("import torch\n", "import torch\ntorch.manual_seed(3)\n")
+    assert "order = torch.randperm(len(x)).numpy()" in converted(seeded).text
+    by_generator = body.replace("(len(x))", "(len(x), generator=torch.Generator().manual_seed(1))")
+    assert "broadcast_object" not in converted(by_generator).text
+
+
+def test_every_rank_writes_into_its_own_memory() -> None:
+    body = (
+        f"import csv\nimport io\n{DATA}{MODEL}rows = io.StringIO()\ncsv.writer(rows).writerow([1, 2])\n"
+        "print('a', file=rows)\nkept = io.BytesIO()\nnp.save(kept, x)\nkept.seek(0)\n"
+        "model.summary(print_fn=lambda line: rows.write(line))\nmodel.fit(np.load(kept), y)\n"
+    )
+    found = converted(body).text
+    assert "if hvd.rank() == 0:" not in found
+    assert "wait for rank 0" not in found
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "    try:\n        return np.load(path)\n    except FileNotFoundError:\n        np.save(path, x)\n"
+        "        return np.load(path)\n",
+        "    if not os.path.exists(path):\n        np.save(path, x)\n        return np.load(path)\n"
+        "    return np.load(path)\n",
+        "    if not os.path.exists(path):\n        write(path)\n    return np.load(path)\n\n\n"
+        "def write(path):\n    np.save(path, x)\n    again = np.load(path)\n    print(again.shape)\n",
+    ],
+)
+def test_a_file_that_a_rank_makes_and_reads_by_its_own_disk_stays_on_all_ranks(body: str) -> None:
+    text = (
+        f"import os\n{DATA}\n\ndef load(path):\n{body}\n\ndata = load('d.npy')\n{MODEL}model.fit(data, y)\n"
+    )
+    found = convert(f"import numpy as np\nimport tensorflow as tf\n{text}")
+    assert "each rank comes here by its own disk" in "\n".join(str(each) for each in found.withheld)
+
+
+def test_ranks_wait_for_a_cache_that_a_sequence_writes_when_it_is_made() -> None:
+    body = (
+        f"{DATA}\n\nclass Rows(tf.keras.utils.Sequence):\n    def __init__(self):\n        self.keep()\n\n"
+        "    def keep(self):\n        np.save('rows.npy', x)\n\n    def __len__(self):\n        return 8\n\n"
+        "    def __getitem__(self, i):\n        return np.load('rows.npy')[i : i + 1], y[i : i + 1]\n\n\n"
+        f"rows = Rows()\n{MODEL}model.fit(rows)\n"
+    )
+    found = converted(body).text
+    assert "        if hvd.rank() == 0:\n            np.save('rows.npy', x)\n" in found
+    assert "hvd.broadcast(0, root_rank=0)  # wait for rank 0" in found

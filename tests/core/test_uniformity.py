@@ -7,7 +7,18 @@ from __future__ import annotations
 
 import pytest
 
-from divergence_table import ALIKE, HEAD, SINKS, SOURCES, cell
+from divergence_table import (
+    ALIKE,
+    HEAD,
+    OWN_SINKS,
+    OWN_SOURCES,
+    SINKS,
+    SOURCES,
+    UNIFORM_SOURCES,
+    cell,
+    own_cell,
+)
+from finding_fixtures import program_of
 from trainshift.core.program import Program
 from trainshift.engine.analysis import Analysis, analyze
 from trainshift.engine.audit import faults_of
@@ -15,6 +26,7 @@ from trainshift.engine.conversion import Status, convert
 from trainshift.libraries.divergence import CauseKind
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.script import Script, read_script
+from trainshift.training.ranks.sinks import Sinks
 from trainshift.training.uniformity.uniformity import Uniformity
 from trainshift.training.uniformity.verdict import Divergent, Uniform, Unknown
 
@@ -35,6 +47,99 @@ def test_no_word_is_lost_on_what_is_uniform(source: str, sink: str) -> None:
     found = convert(cell(ALIKE[source], sink))
     assert found.status is Status.CONVERTED, found.reason
     assert not [note for note in (*found.decisions, *found.doubts) if note.rule == "HV19"]
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("sink", OWN_SINKS)
+@pytest.mark.parametrize("source", OWN_SOURCES)
+def test_no_value_of_a_ranks_own_batch_arrives_in_silence(source: str, sink: str) -> None:
+    found = convert(own_cell(OWN_SOURCES[source], sink))
+    told = [note for note in (*found.decisions, *found.doubts) if note.rule == "HV19"]
+    assert found.status is Status.REFUSED or told, found.text
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("sink", sorted(OWN_SINKS.keys() - {"one optimizer or the other"}))
+@pytest.mark.parametrize("source", UNIFORM_SOURCES)
+def test_no_word_is_lost_on_what_batches_share(source: str, sink: str) -> None:
+    found = convert(own_cell(UNIFORM_SOURCES[source], sink))
+    assert found.status is Status.CONVERTED, found.reason
+    assert not [note for note in (*found.decisions, *found.doubts) if note.rule == "HV19"]
+
+
+def test_batches_of_one_size_have_one_length() -> None:
+    whole = own_cell("len(a)", "gradients").replace(".batch(7)", ".batch(7, drop_remainder=True)")
+    found = convert(whole)
+    assert found.status is Status.CONVERTED, found.reason
+    assert not [note for note in (*found.decisions, *found.doubts) if note.rule == "HV19"]
+
+
+def test_a_memory_of_gradients_gets_a_ranks_own_loss() -> None:
+    text = own_cell("1.0", "gradients").replace(
+        "grads = [g / value for g in grads]\n",
+        "for s, g in zip(acc, grads):\n            s.assign(0.9 * s + g * loss)\n        grads = acc\n",
+    )
+    found = convert(
+        text.replace(
+            "kept, best", "acc = [tf.Variable(tf.zeros((4, 1))), tf.Variable(tf.zeros(1))]\nkept, best"
+        )
+    )
+    assert found.status is Status.REFUSED
+    assert "comes from a rank's own data: ranks would apply different gradients" in found.reason
+
+
+LAYER = """class Codes(tf.keras.layers.Layer):
+    def build(self, shape):
+        self.codes = self.add_weight(name="codes", shape=shape[-1:], trainable=False)
+
+    def call(self, z, training=None):
+        out = z
+        if training:
+            self.codes.assign(0.9 * self.codes + 0.1 * tf.reduce_mean(z, 0))
+        READ
+        return out
+
+
+net = tf.keras.Sequential([Codes(), tf.keras.layers.Dense(1)])
+net.compile("sgd", "mse")
+net.fit(x, y)
+"""
+
+
+@pytest.mark.parametrize(
+    ("read", "is_told"),
+    [
+        ("out = z - self.codes", True),
+        ("else:\n            out = z - self.codes", False),
+        ("out = 2 * z", False),
+    ],
+)
+def test_values_that_a_layer_sets_and_trains_with_differ(read: str, is_told: bool) -> None:
+    found = convert(HEAD + LAYER.replace("READ", read))
+    assert found.status is Status.CONVERTED, found.reason
+    told = [each for each in found.doubts if "a layer would keep other values on each rank" in each.text]
+    assert bool(told) is is_told
+
+
+def test_rows_that_steps_have_added_up_divide_gradients() -> None:
+    text = own_cell("len(a)", "gradients").replace(
+        "        grads = [g / value for g in grads]\n",
+        "        for s, g in zip(acc, grads):\n            s.assign_add(g)\n"
+        "        kept.assign_add(float(value))\n        grads = [s / kept for s in acc]\n",
+    )
+    found = convert(
+        text.replace("kept, best", "acc = [tf.Variable(tf.zeros((4, 1))), tf.Variable([0.0])]\nkept, best")
+    )
+    assert found.status is Status.REFUSED
+    assert "len(a) comes from a rank's own data" in found.reason
+
+
+def test_a_module_gives_what_it_draws_for_a_name() -> None:
+    lazy = "import random\n\n\ndef __getattr__(name):\n    return random.uniform(0.001, 0.1)\n"
+    main = f"import lazy\n{HEAD}net = tf.keras.Sequential([tf.keras.layers.Dense(1)])\n"
+    main += "net.compile(tf.keras.optimizers.SGD(lazy.rate), 'mse')\nnet.fit(x, y)\n"
+    causes = [each.cause for each in program_of(main, {"lazy.py": lazy}).fact(Sinks).divergences]
+    assert {each.kind for each in causes} == {CauseKind.DRAW}
 
 
 @pytest.mark.parametrize(

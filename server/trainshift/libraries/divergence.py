@@ -78,6 +78,7 @@ CUTTING = named("cutting")
 _SPLITS = re.compile(r"(^|_)(split|k_?fold|train_test|train_val)|split(s|_data|_dataset)?$|(Split|Fold)$")
 # Prefixes of functions that return a split which somebody else has made.
 _READING = ("get_", "load_", "read_")
+_BY_CHANCE = re.compile(r"random|shuffle")
 _ASKS = re.compile(r"(ask|suggest|sample|draw)(_|$)")
 
 
@@ -85,8 +86,13 @@ def may_draw(name: str) -> bool:
     """Return whether the name of an unknown library's function says that it splits rows, or that it chooses
     parameters.
     """
-    splits = _SPLITS.search(name) and not name.startswith(_READING)
-    return bool(splits or _ASKS.match(name))
+    is_read = name.startswith(_READING) and not _BY_CHANCE.search(name)
+    return (_SPLITS.search(name) is not None and not is_read) or asks(name)
+
+
+def asks(name: str) -> bool:
+    """Return whether the name of a library's function says that it chooses parameters, or draws some."""
+    return _ASKS.match(name) is not None
 
 
 def cause_of(full_name: str) -> CauseKind | None:

@@ -136,15 +136,19 @@ def _of_draws(program: Program, report: Report) -> Iterator[Finding]:
         is_data = each.cause.kind is CauseKind.DATA
         if at.node in reported or each.cause.kind is CauseKind.RANK:
             continue
-        if is_data and each.sink not in (Sink.UPDATE, Sink.WEIGHTS):  # Others here report the rest.
+        if is_data and each.sink not in (
+            Sink.UPDATE,
+            Sink.WEIGHTS,
+            Sink.STATE,
+        ):  # Others here report the rest.
             continue
         if each.sink in (Sink.EPOCH, Sink.STOP):  # HZ22 reports an epoch, and others here report a stop.
             continue
         reported.add(at.node)
-        text = one_line(program.script.text(at.node, at.scope))
+        text = one_line(program.script.text(each.cause.at.node, each.cause.at.scope))
         advice = {CauseKind.DRAW: _DRAWN, CauseKind.DATA: _OWN}.get(each.cause.kind, _SENT)
         message = f"{text} {each.cause.kind.value}: {each.sink.value}. {advice}"
-        is_sure = each.cause.kind is not CauseKind.PERHAPS
+        is_sure = each.cause.kind is not CauseKind.PERHAPS and each.sink is not Sink.STATE
         yield (report.violated if is_sure else report.unknown)(at, message)
     if not program.fact(Horovod).calls("broadcast_object"):
         for site, known in program.fact(Libraries).sites(Role.TRAINS):

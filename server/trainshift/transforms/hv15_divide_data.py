@@ -97,8 +97,7 @@ _ADAPTED = (
 _LISTING = ("list", "tuple")
 _OF_SETS = ("copy", "difference", "intersection", "symmetric_difference", "union")
 _OTHER_NUMBERS = (
-    "a `set` has a different order on each rank, so ranks may number the elements of `{}` differently; "
-    "sort it"
+    "ranks may number the elements of `{}` differently, which come in the order of a `set`; sort it"
 )
 _ALIKE = "`{}` gets a seed: zipped datasets that its function makes keep the same pairs in every epoch"
 
@@ -143,7 +142,7 @@ def propose(program: Program, report: Report) -> Proposals:
             ),
             decisions=(
                 *dict.fromkeys(loop.said(_shown(program, loop)) for loop in loops),
-                *filter(None, map(said_of, draws)),
+                *filter(None, (said_of(program, each) for each in draws)),
             ),
         )
 

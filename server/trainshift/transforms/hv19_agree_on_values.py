@@ -142,7 +142,7 @@ def _split(program: Program, report: Report) -> Proposals:
         else:
             edits = made_alike(program, draw)
             title = f"Split the data alike on all ranks ({draw.site.name})"
-            said = (said_of(draw),)
+            said = (said_of(program, draw),)
             suits = Suits.MEETING if draw.remedy.is_sent else Suits.ALL
             yield report.change(title, target, edits, decisions=said, suits=suits)
     for draw in program.fact(DrawnAlike).stated:
@@ -168,7 +168,8 @@ def _change(program: Program, report: Report, mend: Mend) -> Change:
         if mend.form is Form.LISTED:
             frame = Frame(f"{hvd}.{name}([*", "], root_rank=0)", ARGUMENT)
         cause = mend.divergence.cause
-        verb, how = _DOES[cause.kind] if cause.site is not None else ("read", "")
+        is_read = cause.site is None and cause.kind is not CauseKind.DATA
+        verb, how = ("read", "") if is_read else _DOES[cause.kind]
         title = f"Let rank 0 {verb}{how} for all ranks ({text})"
         decision = f"rank 0 {verb}s{how} for all ranks ({text})"
     edits = innermost(program.fact(Layout).put(mend.node, mend.within, frame))

@@ -339,6 +339,12 @@ class Provenance:
                 method = self._classes.function_named(value.scope, node.attr)
                 if method is not None and is_property(method):
                     yield _returns(method)
+            elif isinstance(value, Module) and self._script.workspace is not None:
+                script = self._script.workspace.script(value.path)
+                bound = script.module_bindings if script is not None else {}
+                for each in bound.get("__getattr__", ()) if node.attr not in bound else ():
+                    if each.inner is not None:
+                        yield _returns(each.inner)
 
     def given_to_fields(self, at: Occurrence) -> Iterator[Step]:
         """Yield the steps to constructor arguments for an attribute that is a field of a dataclass."""

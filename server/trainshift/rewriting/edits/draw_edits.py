@@ -6,6 +6,7 @@ import ast
 
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
+from trainshift.libraries.divergence import SPLITTING
 from trainshift.python.source.edit import Edit, innermost
 from trainshift.python.syntax.precedence import Frame, Level, handed_to
 from trainshift.rewriting.prerequisites import Prerequisites
@@ -18,10 +19,13 @@ _SAYS = {
     Remedy.SENT: "rank 0 sends the others what `{}` draws, so that all ranks have one order",
     Remedy.SENT_AFTER: "rank 0 sends the others what `{}` draws, so that all ranks have one order",
 }
+_DRAWN = "`{}` gets a seed, so that all ranks draw alike"
 
 
-def said_of(draw: Draw) -> str:
+def said_of(program: Program, draw: Draw) -> str:
     """Return the decision about a draw; nothing if it is not made alike."""
+    if draw.remedy is Remedy.STATE and program.script.called_name(draw.site) not in SPLITTING:
+        return _DRAWN.format(draw.site.name)
     return _SAYS[draw.remedy].format(draw.site.name) if draw.remedy is not None else ""
 
 

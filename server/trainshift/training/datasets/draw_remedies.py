@@ -30,7 +30,7 @@ from trainshift.python.values.call_graph import calls_leading_to
 from trainshift.training.execution.control_flow import ControlFlow
 from trainshift.training.execution.executions import Executions
 from trainshift.training.horovod.existing_use import Horovod
-from trainshift.training.uniformity.draws import APPLYING
+from trainshift.training.uniformity.draws import APPLYING, POLARS
 from trainshift.training.uniformity.environments import Worlds
 from trainshift.training.uniformity.uniformity import Uniformity
 from trainshift.training.uniformity.value_flow import ValueFlow
@@ -213,9 +213,10 @@ class Remedies:
             return None
         is_stated = self._draws.is_by_state(site) or self._names.calls(site, "sklearn.utils.shuffle")
         if is_stated or self._draws.is_of_frame(site):
+            remedy = Remedy.SEED if self._draws.frame(site) == POLARS else Remedy.STATE
             hidden = hides_arguments(site.node) and any(word.arg is None for word in site.node.keywords)
-            given = any(word.arg == "random_state" for word in site.node.keywords)
-            return None if hidden or given or self.is_repeated(site) else Remedy.STATE
+            given = any(word.arg == remedy.value for word in site.node.keywords)
+            return None if hidden or given or self.is_repeated(site) else remedy
         if self._script.called_name(site) not in _SENT or not site.node.args:
             return None
         drawn = self._names.calls(site, *_DRAWING_NUMBERS) or self._draws.generator(site) is not None

@@ -133,8 +133,16 @@ class Executions:
         return self.custom_model(scope) is not None or any(True for _ in self._tracers(scope))
 
     def is_in_graph(self, scope: Scope) -> bool:
-        """Return whether the code may run in a graph: traced, or in a script without eager execution."""
-        return self.runs_in_graphs or self.is_traced(scope)
+        """Return whether the code may run in a graph: traced, in a layer, or in a script without eager
+        execution.
+        """
+        return self.runs_in_graphs or self.is_traced(scope) or self._is_in_layer(scope)
+
+    def _is_in_layer(self, scope: Scope) -> bool:
+        """Return whether a layer or a model may run the code, which Keras calls with symbolic values, too."""
+        functions = reachable(filter(None, [scope.function()]), self._callers_and_outer)
+        owners = (each.owner() for each in functions if each.name == "call")
+        return any(each is not None and self._script.names.descends(each, *api.LAYER) for each in owners)
 
     def compiles_with_xla(self, scope: Scope) -> bool:
         """Return whether a `tf.function` around the code asks for ``jit_compile=True``."""

@@ -6,19 +6,22 @@ Ranks cannot wait for each other there, so what such code both writes and reads 
 from __future__ import annotations
 
 import ast
+from itertools import pairwise
 
 from trainshift.core.libraries import Libraries, full_name
 from trainshift.core.program import Program
 from trainshift.libraries import entries
+from trainshift.libraries.divergence import CauseKind
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.classes import class_around
-from trainshift.python.names.occurrence import of_call
+from trainshift.python.names.occurrence import Occurrence, of_call
 from trainshift.python.names.values import Value
-from trainshift.python.syntax.chunk_syntax import Scope, Site, argument, arguments
+from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement, argument, arguments
 from trainshift.python.values.call_graph import calls_leading_to, functions_handed_to
 from trainshift.training.execution.executions import Executions
 from trainshift.training.rank_regions.path_keys import PathKeys
 from trainshift.training.ranks.branches import Branches
+from trainshift.training.uniformity.uniformity import Uniformity
 
 # Calls that run their function arguments in other threads or processes: datasets, pools and threads.
 _HANDED_TO = (
@@ -27,8 +30,17 @@ _HANDED_TO = (
 )  # fmt: skip
 # Data whose batches Keras reads in threads of its own.
 _SEQUENCES = ("tensorflow.keras.utils.Sequence", "tensorflow.keras.utils.PyDataset")
+_IN_THREADS = ("__getitem__", "__iter__", "on_epoch_end")
 # The object whose method reads, in the terms of the entries.
 _SELF = "self"
+_LOADED = (
+    "the code that loads the data writes this and reads it, where ranks cannot wait for each other; write it "
+    "before, or to a folder of each rank"
+)
+_ALONE = (
+    "each rank comes here by its own disk and reads this file at once, where it can't wait for rank 0; write "
+    "it before, or to a folder of each rank"
+)
 
 
 class Loaders:
@@ -55,37 +67,94 @@ class Loaders:
             return self._program.names.callers(function)[0]
         return []
 
+    def against(self, site: Site) -> str:
+        """Return the reason why rank 0 cannot write a file for the others; "" if there is none."""
+        if self.reads_back(site):
+            return _LOADED
+        return _ALONE if self.reads_alone(site) else ""
+
     def reads_back(self, site: Site) -> bool:
         """Return whether a loader writes a file by a call, and reads it."""
-        if not self._reads or not self._is_inside(site):
+        return self._is_inside(site) and any(map(self._is_inside, self._reading(site)))
+
+    def reads_alone(self, site: Site) -> bool:
+        """Return whether each rank decides for itself whether it writes a file by a call, and then reads it.
+
+        It decides by its own disk, or by the error that a missing file raises, in a function of the call or
+        around one that leads to it.
+        """
+        leading = list(calls_leading_to(self._program.names, site))
+        if not any(map(self._own_blocks, leading)):
             return False
+        for read in filter(_hands_on, self._reading(site)):
+            for call in calls_leading_to(self._program.names, read):
+                for write in leading:
+                    is_after = call.scope.function() is write.scope.function() and (
+                        self._script.span(write.node, write).end <= self._script.span(call.node, call).start
+                    )
+                    outside = calls_leading_to(self._program.names, write)
+                    if is_after and (
+                        not self._own_blocks(write).isdisjoint(self._own_blocks(call))
+                        or any(self._own_blocks(each) for each in outside if each is not write)
+                    ):
+                        return True
+        return False
+
+    def _own_blocks(self, call: Site) -> set[tuple[Statement, str]]:
+        """The blocks around a call, in its function, into which each rank comes by its own disk."""
+        found = set[tuple[Statement, str]]()
+        for inner, above in pairwise(call.statement.path()):
+            if above.scope.function() is not call.scope.function():
+                break
+            is_own = inner.branch.startswith("except") if isinstance(above.node, ast.Try) else False
+            if isinstance(above.node, ast.If):
+                at = Occurrence(above.node.test, above.scope, above)
+                causes = self._program.fact(Uniformity).causes(at)
+                is_own = any(each.kind is CauseKind.DISK for each in causes)
+            if is_own:
+                found.add((above, inner.branch))
+        return found
+
+    def _reading(self, site: Site) -> list[Site]:
+        """The calls that read a file which a call writes."""
         written: set[str] = set()
-        for each in (*arguments(site.node), *_receiver(site)):
+        for each in (*arguments(site.node), *_receiver(site)) if self._reads else ():
             written |= self._paths.of(of_call(site).part(each))
-        return any(
-            not written.isdisjoint(self._paths.of(of_call(read).part(path))) for read, path in self._reads
-        )
+        return [
+            read
+            for read, path in self._reads
+            if not written.isdisjoint(self._paths.of(of_call(read).part(path)))
+        ]
 
     @cached_property
     def _reads(self) -> list[tuple[Site, ast.expr]]:
-        """The calls by which loaders read files, and the paths."""
+        """The calls that read files, and the paths."""
         names = self._program.fact(Libraries).names_stating("reads")
         found = []
         for site in self._script.sites_named(*sorted(names)):
             paths = {read_by(site, value) for value in self._program.names.callee(site)} - {None}
-            if paths and self._is_inside(site):
-                found += [(site, path) for path in paths if path is not None]
+            found += [(site, path) for path in paths if path is not None]
         return found
 
     def _is_inside(self, site: Site) -> bool:
         """Return whether Keras' sequences, or functions handed to datasets and threads, make a call."""
-        functions = {call.scope.function() for call in calls_leading_to(self._program.names, site)} - {None}
+        calls = calls_leading_to(self._program.names, site)
+        functions = {call.scope.function() for call in calls} - {None}
         return any(
-            function in self._handed
-            or ((cls := class_around(function)) is not None and self._is_sequence(cls))
+            function in self._handed or self._is_read_by_keras(function)
             for function in functions
             if function is not None
         )
+
+    def _is_read_by_keras(self, function: Scope) -> bool:
+        """Return whether threads of Keras may call a method of a sequence; the script makes and calls the
+        rest.
+        """
+        cls = class_around(function)
+        if cls is None or not self._is_sequence(cls):
+            return False
+        is_called = function.name == "__init__" or bool(self._program.names.callers(function)[0])
+        return function.name in _IN_THREADS or not is_called
 
     def _is_sequence(self, cls: Scope) -> bool:
         return not self._program.names.library_bases(cls).isdisjoint(_SEQUENCES)
@@ -102,6 +171,12 @@ def read_by(site: Site, value: Value) -> ast.expr | None:
     if reads == _SELF:
         return site.node.func.value if isinstance(site.node.func, ast.Attribute) else None
     return argument(site.node, 0, reads) if reads else None
+
+
+def _hands_on(read: Site) -> bool:
+    """Return whether a statement returns or keeps what a call reads."""
+    inner = read.statement.walk() if isinstance(read.statement.node, ast.With) else [read.statement]
+    return any(isinstance(each.node, ast.Return | ast.Assign | ast.AnnAssign) for each in inner)
 
 
 def _receiver(site: Site) -> tuple[ast.expr, ...]:

@@ -7,13 +7,15 @@ from collections.abc import Collection, Iterable
 
 from trainshift.core.program import Program
 from trainshift.libraries import api
+from trainshift.libraries.entries import Role, entry
 from trainshift.libraries.methods import named
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.values import Instance
-from trainshift.python.syntax.chunk_syntax import Site, argument, arguments, children
+from trainshift.python.syntax.chunk_syntax import Site, argument, arguments, children, last_name
 from trainshift.python.values.backward_slice import sliced, sources
 from trainshift.training.horovod.existing_use import Horovod
+from trainshift.training.uniformity.value_flow import ValueFlow
 
 # The path parameters of classes and functions that write.
 _PLACES = (
@@ -39,6 +41,11 @@ _OF_OPENED = frozenset(
 
 
 _ROWS = ("csv.writer", "csv.DictWriter")
+_MEMORY = ("io.BytesIO", "io.StringIO")
+# Objects that write into the file that they are given, besides those of entries.
+_WRAPPING = (*_ROWS, "io.BufferedWriter", "io.TextIOWrapper")
+# Functions that call the function which they are given with what they would print.
+_TELLING = "print_fn"
 
 
 class OwnPaths:
@@ -48,6 +55,7 @@ class OwnPaths:
         self._script = program.script
         self._names = program.names
         self._horovod = program.fact(Horovod)
+        self._flow = program.fact(ValueFlow)
 
     def has(self, site: Site) -> bool:
         """Return whether the path of a writing call, or of its writer, depends on the rank."""
@@ -57,6 +65,41 @@ class OwnPaths:
         if not names and isinstance(site.node.func, ast.Attribute):
             return self._is_of_own(site, site.node.func.value)
         return self._is_given_own(site, int(not names.isdisjoint(_SECOND)))
+
+    def is_in_memory(self, site: Site) -> bool:
+        """Return whether a call writes into a file in its process's memory, as every rank must."""
+        told = argument(site.node, None, _TELLING)
+        if told is not None:
+            return self._collects(told, site)
+        function = site.node.func
+        receiver = [function.value] if isinstance(function, ast.Attribute) else []
+        given = [each.value for each in site.node.keywords]
+        given += site.node.args if site.name != "print" else []
+        return any(self._is_of_memory(each, site, frozenset()) for each in (*receiver, *given))
+
+    def _collects(self, told: ast.expr, site: Site) -> bool:
+        """Return whether a function only collects text: in a list, or in a file in memory."""
+        at = Occurrence(told, site.scope, site.statement)
+        if isinstance(told, ast.Attribute):
+            return told.attr == "append" or self._is_of_memory(told.value, site, frozenset())
+        called = [each.node for each in self._flow.returned(at) if isinstance(each.node, ast.Call)]
+        return any(
+            last_name(each.func) == "append" or self.is_in_memory(self._script.site_of(each))
+            for each in called
+        )
+
+    def _is_of_memory(self, file: ast.expr, site: Site, seen: frozenset[ast.AST]) -> bool:
+        """Return whether an object may be a file in memory, or one that writes into it: a CSV writer."""
+        for value in self._names.site_values(file, site):
+            if isinstance(value, Instance) and value.node not in seen:
+                if value.cls in _MEMORY:
+                    return True
+                known = entry(value.cls)
+                writes = value.cls in _WRAPPING or (known is not None and known.role is Role.WRITER_OBJECT)
+                made, inner = self._script.site_of(value.node), seen | {value.node}
+                if writes and any(self._is_of_memory(each, made, inner) for each in arguments(made.node)):
+                    return True
+        return False
 
     def goes_nowhere(self, site: Site, opened: Collection[ast.AST]) -> bool:
         """Return whether a call writes into files that are ``os.devnull`` on other ranks: those that the

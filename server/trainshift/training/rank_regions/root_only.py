@@ -69,10 +69,6 @@ _BY_PATH = (Form.PATH, Form.ELSEWHERE)
 
 # The forms after which a value is None on other ranks.
 _NONE = (Form.CONDITIONAL, Form.CONTEXT)
-_LOADED = (
-    "the code that loads the data writes this and reads it, where ranks cannot wait for each other; write it "
-    "before, or to a folder of each rank"
-)
 _OPENED = "other ranks would have no file; open it in a with statement"
 
 
@@ -249,8 +245,9 @@ class RootOnly:
                 if own and site.name != "load_weights" and self._program.fact(OwnPaths).has(site):
                     return None
                 call = self._program.fact(GuardForms).guard(site, kind, form, doubt)
-                if own and call is not None and self._program.fact(Loaders).reads_back(site):
-                    return replace(call, reason=call.reason or _LOADED)
+                against = self._program.fact(Loaders).against(site) if own and call is not None else ""
+                if call is not None and against:
+                    return replace(call, reason=call.reason or against)
                 by_mode = isinstance(value, Member | Unknown) and self._opens_by_mode(site)
                 if call is not None and by_mode and not is_context_manager(site):
                     return replace(call, reason=call.reason or _OPENED)
@@ -279,7 +276,11 @@ class RootOnly:
 
     def _classify(self, site: Site, value: Value) -> tuple[RootKind, Form, str] | None:
         calls = self._program.fact(LibraryCalls)
-        if (known := self._program.fact(Acting).entry(value)) is not None:
+        known = self._program.fact(Acting).entry(value)
+        is_of_files = known is None or known.role in (Role.WRITER, Role.WRITER_OBJECT)
+        if is_of_files and self._program.fact(OwnPaths).is_in_memory(site):
+            return None
+        if known is not None:
             form = calls.form(site, value, known)
             return (RootKind.WRITE, form, "") if form is not None else None
         if (shown := self._program.fact(Libraries).of(value)) is not None and shown.role is Role.PRINTS:

@@ -27,8 +27,10 @@ from trainshift.training.horovod.existing_use import Horovod
 from trainshift.training.loops.loop_kinds import SESSION_PATTERNS
 from trainshift.training.loops.loops import Loops
 from trainshift.training.loops.what_trains import WhatTrains
+from trainshift.training.ranks.own_batches import OwnBatches
 from trainshift.training.uniformity import environments as worlds
 from trainshift.training.uniformity.environments import Worlds
+from trainshift.training.uniformity.set_variables import SetVariables
 from trainshift.training.uniformity.uniformity import Of, Uniformity
 
 # Exceptions that a person, or the end of the data, raises on all ranks.
@@ -395,9 +397,11 @@ def _asks(program: Program, statement: Statement, node: ast.expr, batches: Colle
     at = Occurrence(node, statement.scope, statement)
     if program.fact(Worlds).asked_by(at):
         return not _is_agreed(program, node)
-    uniformity = program.fact(Uniformity)
-    diverges = not all(map(uniformity.is_meant, uniformity.causes(at)))
-    return diverges or (bool(batches) and _comes_of(program, at, batches))
+    uniformity, own = program.fact(Uniformity), program.fact(OwnBatches)
+    for each in (at, *program.fact(SetVariables).behind(at)):
+        if not all(map(uniformity.is_meant, uniformity.causes(each, Of.VALUE, own.is_alike, own.cause))):
+            return True
+    return bool(batches) and _comes_of(program, at, batches)
 
 
 def _leaves(program: Program, statement: Statement, loops: Container[Statement | None]) -> bool:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from trainshift.core.program import Program
+from trainshift.libraries import entries
+from trainshift.libraries.entries import is_bar
 from trainshift.python.names.occurrence import Occurrence, of_call
 from trainshift.python.syntax.chunk_syntax import Site, argument
 
@@ -30,3 +33,17 @@ def turns_around(at: Occurrence) -> Iterator[Occurrence]:
         if isinstance(above.node, ast.For | ast.While) and above.scope is at.scope:
             node = above.node.iter if isinstance(above.node, ast.For) else above.node.test
             yield Occurrence(node, above.scope, above)
+
+
+def counts(program: Program, at: Occurrence) -> bool:
+    """Return whether a loop iterates over numbers, so that the values behind these decide its length."""
+    while isinstance(at.node, ast.Call):
+        called = program.names.full_names(at.node.func, at.scope, at.statement)
+        is_around = any(map(is_bar, called))
+        lengths = {entries.fact(each, "length") for each in called}
+        if "counts" in lengths or (is_around and any(each.endswith("range") for each in called)):
+            return True
+        if not (is_around or "through" in lengths) or not at.node.args:
+            return False
+        at = at.part(at.node.args[0])
+    return False

@@ -13,12 +13,11 @@ from enum import Enum
 from typing import NamedTuple
 
 from trainshift.core.program import Program
-from trainshift.libraries import api, entries
-from trainshift.libraries.entries import is_bar
+from trainshift.libraries import api
 from trainshift.python.flow.evaluation import LOOPS
 from trainshift.python.flow.traversal import reachable
 from trainshift.python.lazy import cached_property
-from trainshift.python.names.occurrence import Occurrence, Step, of_call
+from trainshift.python.names.occurrence import Occurrence, of_call
 from trainshift.python.names.values import Instance, Values
 from trainshift.python.syntax.chunk_syntax import (
     COMPREHENSIONS,
@@ -30,9 +29,7 @@ from trainshift.python.syntax.chunk_syntax import (
     arguments,
     children,
     expression_path,
-    last_name,
 )
-from trainshift.python.values.call_graph import statements_around
 from trainshift.python.values.made_objects import MadeObjects
 from trainshift.training.learning_rates.rate_cases import RateCases
 from trainshift.training.learning_rates.rate_settings import RateSettings
@@ -42,9 +39,12 @@ from trainshift.training.loops.steps import VARIABLE_LISTS, Steps
 from trainshift.training.loops.stops import Stops
 from trainshift.training.loops.what_trains import WhatTrains
 from trainshift.training.ranks.decisions import Decisions
-from trainshift.training.ranks.sink_inputs import data_of, given_to, turns_around
+from trainshift.training.ranks.own_batches import OwnBatches
+from trainshift.training.ranks.set_weights import SetWeights
+from trainshift.training.ranks.sink_inputs import counts, data_of, given_to, turns_around
 from trainshift.training.uniformity.backward_slice import Trails
 from trainshift.training.uniformity.chosen_rows import ChosenRows
+from trainshift.training.uniformity.set_variables import ASSIGNING, SetVariables
 from trainshift.training.uniformity.uniformity import Of, Uniformity
 from trainshift.training.uniformity.value_flow import tests_around
 from trainshift.training.uniformity.verdict import Cause
@@ -59,10 +59,7 @@ _JUDGING = (
     "predict_on_batch",
     "test_on_batch",
 )
-# Methods of variables that set or change them, each with its argument.
-_ASSIGNING = {"assign": "value", "assign_add": "delta", "assign_sub": "delta"}
 _LOADING = ("load_weights", "restore")
-_COPYING = ("Variable", "enumerate", "identity", "list", "reversed", "zip")
 _PRESENCE = frozenset({"exists", "isfile"})
 _NOISE = ("Dropout", "Noise", "Random")
 
@@ -81,6 +78,7 @@ class Sink(Enum):
     UPDATE = "ranks would apply different gradients"
     EPOCH = "ranks would begin at different epochs"
     WEIGHTS = "ranks would go on with different weights"
+    STATE = "a layer would keep other values on each rank"
     PATH = "ranks would look for different files"
     SPLIT = "ranks would test on rows that others train on"
 
@@ -140,14 +138,14 @@ class Sinks:
     def _causes_at(self, arrival: _Arrival) -> list[Cause]:
         """The causes for which a value at a sink may differ, without those that do no harm there."""
         sink, at, is_test, of = arrival
-        uniformity = self._program.fact(Uniformity)
+        uniformity, own = self._program.fact(Uniformity), self._program.fact(OwnBatches)
         if sink is Sink.UPDATE and not is_test:
             # The tape has averaged the gradients; what changes them then is a rank's own.
-            reached = uniformity.causes(at, of, self._is_applied_alike)
-        elif sink is Sink.WEIGHTS and not is_test:
-            reached = uniformity.causes(at, of, self._is_averaged)
+            reached = uniformity.causes(at, of, self._is_applied_alike, own.cause)
+        elif sink in (Sink.WEIGHTS, Sink.STATE) and not is_test:
+            reached = uniformity.causes(at, of, self._is_averaged, own.cause)
         else:
-            reached = uniformity.causes(at, of)
+            reached = uniformity.causes(at, of, own.is_alike, own.cause)
         if sink is Sink.SHAPE:
             # A graph is built before it is fed.
             reached = [each for each in reached if not uniformity.is_fed(each)]
@@ -272,6 +270,15 @@ class Sinks:
         ]
 
     def _all(self) -> Iterator[_Arrival]:
+        """Yield every place at which values arrive; a variable that arrives brings what it is set to."""
+        variables = self._program.fact(SetVariables)
+        for each in self._direct():
+            yield each
+            for value in variables.behind(each.at) if each.of is Of.VALUE else ():
+                yield _Arrival(each.sink, value)
+                yield from (_Arrival(each.sink, test, is_test=True) for test in variables.tests(value))
+
+    def _direct(self) -> Iterator[_Arrival]:
         for site in self._program.fact(Rates).made:
             yield from (_Arrival(Sink.HYPERPARAMETER, each) for each in given_to(site))
         for rate in self.rates_set:
@@ -313,15 +320,18 @@ class Sinks:
         for step in self._program.fact(Steps).steps:
             if step.pairs is not None and step.gradients:
                 yield _Arrival(Sink.UPDATE, of_call(step.site).part(step.pairs))
-        for site in self._script.sites_named("set_weights", *_ASSIGNING):
-            given = argument(site.node, 0, _ASSIGNING.get(site.name, "weights"))
-            if given is not None and self._sets_weights(site) and self._trains_on(site.statement):
+        weights = self._program.fact(SetWeights)
+        for site in self._script.sites_named("set_weights", *ASSIGNING):
+            given = argument(site.node, 0, ASSIGNING.get(site.name, "weights"))
+            if given is not None and weights.are_set_by(site):
                 yield from self._of_tests(site)
                 yield _Arrival(Sink.WEIGHTS, of_call(site).part(given))
                 if site.name == "set_weights" and isinstance(site.node.func, ast.Attribute):
                     yield _Arrival(Sink.MODEL, of_call(site).part(site.node.func.value))
+            elif given is not None and weights.keep_state(site):
+                yield _Arrival(Sink.STATE, of_call(site).part(given))
         for site in self._script.sites_named(*_LOADING):
-            if self._trains_on(site.statement):
+            if weights.trains_on(site.statement):
                 yield from self._of_tests(site)
 
     def _of_tests(self, site: Site) -> Iterator[_Arrival]:
@@ -331,54 +341,10 @@ class Sinks:
             if each.statement is None or not trains(each.statement):
                 yield _Arrival(Sink.WEIGHTS, each, is_test=True)
 
-    def _sets_weights(self, site: Site) -> bool:
-        """Return whether a call sets the weights of a model, or copies of them that the script keeps."""
-        if not isinstance(site.node.func, ast.Attribute):
-            return False
-        if site.name == "set_weights":
-            return True
-        step = self._names.steps_back
-        listed = reachable(
-            [of_call(site).part(site.node.func.value)],
-            lambda at: self._elements_of(at, step(at)),
-            lambda at: (at.node, at.scope),
-        )
-        return any(isinstance(at.node, ast.Attribute) and at.node.attr in VARIABLE_LISTS for at in listed)
-
-    def _elements_of(self, at: Occurrence, step: Step | None) -> Iterator[Occurrence]:
-        """Yield what an element comes from: the list that it is in, or the one whose copies it is in."""
-        node = at.node
-        if step is not None:
-            yield from (*step.sources, *step.within)
-        if isinstance(node, COMPREHENSIONS):
-            yield from (Occurrence(each.iter, at.scope, at.statement) for each in node.generators)
-        elif isinstance(node, ast.Subscript):
-            yield at.part(node.value)
-        elif isinstance(node, ast.Call) and last_name(node.func) in _COPYING:
-            yield from map(at.part, node.args)
-
-    def _trains_on(self, statement: Statement) -> bool:
-        """Return whether a statement runs between two steps: in a loop that trains, or between two."""
-        trains = self._program.fact(WhatTrains).statement_trains
-        for each in (statement, *statements_around(self._names, statement)):
-            if isinstance(each.node, LOOPS) and trains(each):
-                return True
-            beside = self._blocks.get((each.parent, each.scope.function()), [])
-            at = beside.index(each) if each in beside else 0
-            if any(map(trains, beside[:at])) and any(map(trains, beside[at + 1 :])):
-                return True
-        return False
-
-    @cached_property
-    def _blocks(self) -> dict[tuple[Statement | None, Scope | None], list[Statement]]:
-        """The statements of each block, by the statement and the function around them."""
-        found: dict[tuple[Statement | None, Scope | None], list[Statement]] = {}
-        for each in self._script.statements:
-            found.setdefault((each.parent, each.scope.function()), []).append(each)
-        return found
-
     def _is_averaged(self, node: ast.AST) -> bool:
         """Return whether an expression yields gradients, which ranks average, or initial weights."""
+        if self._program.fact(OwnBatches).is_alike(node):
+            return True
         if isinstance(node, ast.ListComp | ast.GeneratorExp):
             return node.elt in self._gradients
         return node in self._gradients or (isinstance(node, ast.Attribute) and node.attr in VARIABLE_LISTS)
@@ -410,7 +376,7 @@ class Sinks:
         yield from (_Arrival(sink, each, is_test=True) for each in tests)
         for each in turns_around(at):
             is_test = each.statement is not None and isinstance(each.statement.node, ast.While)
-            is_value = is_test or self._counts(each)
+            is_value = is_test or counts(self._program, each)
             yield _Arrival(sink, each, is_test, Of.VALUE if is_value else Of.LENGTH)
 
     def _of_loops(self) -> Iterator[_Arrival]:
@@ -461,27 +427,14 @@ class Sinks:
 
     def _of_turns(self, at: Occurrence) -> _Arrival:
         """The values that arrive where a training loop iterates."""
-        counts = self._counts(at)
-        return _Arrival(Sink.TURNS, at) if counts else _Arrival(Sink.LENGTH, at, of=Of.LENGTH)
+        is_count = counts(self._program, at)
+        return _Arrival(Sink.TURNS, at) if is_count else _Arrival(Sink.LENGTH, at, of=Of.LENGTH)
 
     @cached_property
     def rates_set(self) -> list[Occurrence]:
         """The values to which the rates of existing optimizers are set later."""
         settings = RateSettings(self._program, RateCases(self._program))
         return [each.value for each in settings.of_attributes()]
-
-    def _counts(self, at: Occurrence) -> bool:
-        """Return whether a loop iterates over numbers, so that the values behind these decide its length."""
-        while isinstance(at.node, ast.Call):
-            called = self._names.full_names(at.node.func, at.scope, at.statement)
-            is_around = any(map(is_bar, called))
-            lengths = {entries.fact(each, "length") for each in called}
-            if "counts" in lengths or (is_around and any(each.endswith("range") for each in called)):
-                return True
-            if not (is_around or "through" in lengths) or not at.node.args:
-                return False
-            at = at.part(at.node.args[0])
-        return False
 
     def _makes_layer(self, site: Site, values: Values) -> bool:
         return not site.name.startswith(_NOISE) and any(

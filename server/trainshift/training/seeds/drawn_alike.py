@@ -49,7 +49,7 @@ class DrawnAlike:
         sites = (each.cause.site for each in self._program.fact(Sinks).divergences)
         found = dict.fromkeys(site for site in sites if site is not None and site not in divided)
         drawn = [Draw(site, remedies.remedy(site)) for site in found if remedies.is_free(site)]
-        return [each for each in drawn if each.remedy is Remedy.STATE]
+        return [each for each in drawn if each.remedy in (Remedy.SEED, Remedy.STATE)]
 
     def _is_sent(self, draw: Draw) -> bool:
         """Return whether rank 0 already sends a drawn value, at the draw or in the next statement."""

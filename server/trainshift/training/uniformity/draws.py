@@ -19,11 +19,19 @@ from trainshift.python.flow.traversal import reachable
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import Occurrence, of_call
 from trainshift.python.names.values import Instance, Library, Member
-from trainshift.python.syntax.chunk_syntax import Site, argument, expression_path, last_name, root_name
+from trainshift.python.syntax.chunk_syntax import (
+    Scope,
+    Site,
+    argument,
+    expression_path,
+    last_name,
+    root_name,
+)
 from trainshift.python.values.backward_slice import sliced, sources
+from trainshift.python.values.call_graph import functions_handed_to
 from trainshift.training.uniformity.verdict import Unknown, Verdict, divergent, joined
 
-TENSORFLOW, NUMPY, PYTHON = "tensorflow", "numpy", "random"
+TENSORFLOW, NUMPY, PYTHON, TORCH, POLARS = "tensorflow", "numpy", "random", "torch", "polars"
 """The libraries that have generators of their own, by which others draw too."""
 _GLOBAL = {
     "tensorflow.random.set_seed": (TENSORFLOW,),
@@ -31,6 +39,8 @@ _GLOBAL = {
     "tensorflow.keras.utils.set_random_seed": (TENSORFLOW, NUMPY, PYTHON),
     "numpy.random.seed": (NUMPY,),
     "random.seed": (PYTHON,),
+    "torch.manual_seed": (TORCH,),
+    "polars.set_random_seed": (POLARS,),
 }
 _SETTING = frozenset(name.rpartition(".")[2] for name in _GLOBAL)
 # Prefixes of the functions that draw from each generator.
@@ -41,10 +51,15 @@ _DRAWING_BY = {
     "sklearn.": NUMPY,
     "imblearn.": NUMPY,
     "random.": PYTHON,
+    "torch.": TORCH,
     "tensorflow.random": TENSORFLOW,
     "tensorflow.compat.v1.random": TENSORFLOW,
     "tensorflow.keras.backend.random": TENSORFLOW,
 }
+# Prefixes of the classes of tables, with the generator by which each samples rows.
+_FRAMES = {"pandas.": NUMPY, "polars.": POLARS}
+# The arguments by which a table samples a part of its rows.
+_PARTS = {"frac": NUMPY, "fraction": POLARS}
 _DRAWS = frozenset(
     {
         "rand", "randn", "random", "random_sample", "uniform", "normal", "standard_normal", "randint",
@@ -54,7 +69,14 @@ _DRAWS = frozenset(
         "normalvariate", "triangular",
     }
 )  # fmt: skip
-_SHUFFLES = divergence.BY_STATE | {"permutation", "shuffle", "permuted", "next_batch", "random_shuffle"}
+_SHUFFLES = divergence.BY_STATE | {
+    "permutation",
+    "shuffle",
+    "permuted",
+    "next_batch",
+    "randperm",
+    "random_shuffle",
+}
 APPLYING = frozenset({"apply", "pipe"})
 """The methods of tables and datasets that return what a function makes of them."""
 _GENERATORS = frozenset(
@@ -120,9 +142,13 @@ class Draws:
         )
 
     def may_draw(self, site: Site) -> bool:
-        """Return whether a call splits rows, or chooses parameters, in a library that no entry describes."""
-        named = self._named(site) if divergence.may_draw(self._script.called_name(site)) else set()
-        return bool(named) and all(map(_is_unknown, named)) and self.given(site) is None
+        """Return whether a call splits rows in a library that no entry describes, or chooses parameters by a
+        member that none does.
+        """
+        name = self._script.called_name(site)
+        named = self._named(site) if divergence.may_draw(name) else set()
+        is_told = _is_untold if divergence.asks(name) else _is_unknown
+        return bool(named) and all(map(is_told, named)) and self.given(site) is None
 
     def _named(self, site: Site) -> set[str]:
         """The full names of a call's function, or of the method of a library's object."""
@@ -184,6 +210,9 @@ class Draws:
         own = self.given(site)
         if own is not None and not _is_none(own.node):
             return [own]
+        handed = argument(site.node, None, "generator")
+        if handed is not None and self.library(site) == TORCH:
+            return [of_call(site).part(handed)]
         generator = self.generator(site)
         if generator is not None:
             given = argument(generator.node, 0, "seed", "x")
@@ -220,33 +249,48 @@ class Draws:
                     return library
         if site.name in _READERS:
             return _READERS[site.name]
-        if self.is_of_frame(site):
+        if site.name == "next_batch" or self.generator(site) is not None:
             return NUMPY
-        return NUMPY if site.name == "next_batch" or self.generator(site) is not None else ""
+        return self.frame(site)
 
     def is_of_frame(self, site: Site) -> bool:
-        """Return whether a call samples rows of a pandas table, or of a part of one."""
+        """Return whether a call samples rows of a table, or of a part of one."""
+        return bool(self.frame(site))
+
+    def frame(self, site: Site) -> str:
+        """Return the library by whose generator a call samples rows of a table; "" if it does not."""
         if site.name != "sample" or not isinstance(site.node.func, ast.Attribute):
-            return False
-        if any(word.arg == "frac" for word in site.node.keywords) or self._is_of_group(site):
-            return True
+            return ""
         start = of_call(site).part(site.node.func.value)
-        return any(
-            isinstance(value, Instance) and value.cls.startswith("pandas.")
-            for each in reachable([start], self._whole_of, lambda each: (each.node, each.scope))
-            for value in self._names.values(*each[:3])
-        )
+        for each in reachable([start], self._whole_of, lambda each: (each.node, each.scope)):
+            for value in self._names.values(*each[:3]):
+                cls = value.cls if isinstance(value, Instance) else ""
+                library = next((_FRAMES[each] for each in _FRAMES if cls.startswith(each)), "")
+                if library:
+                    return library
+        stated = (_PARTS[word.arg] for word in site.node.keywords if word.arg in _PARTS)
+        return next(stated, NUMPY if self._is_of_group(site) else "")
 
     def _is_of_group(self, site: Site) -> bool:
-        """Return whether a lambda that pandas applies to groups of rows makes a call: ``lambda g:
+        """Return whether a function that pandas applies to groups of rows makes a call: ``lambda g:
         g.sample(9)``.
         """
+        named = root_name(site.node.func)
+        if named is None:
+            return False
+        function = site.scope.function()
+        if function is not None and function in self._applied:
+            return any(each.kind == "parameter" for each in function.bindings.get(named.id, ()))
         for above, below in pairwise(expression_path(site.statement.node, site.node)):
             if isinstance(above, ast.Call) and isinstance(below, ast.Lambda):
-                named = root_name(site.node.func)
                 given = {each.arg for each in below.args.args}
-                return last_name(above.func) in APPLYING and named is not None and named.id in given
+                return last_name(above.func) in APPLYING and named.id in given
         return False
+
+    @cached_property
+    def _applied(self) -> dict[Scope, Site]:
+        """The functions of the script that tables and datasets apply."""
+        return functions_handed_to(self._script, *APPLYING)
 
     def _whole_of(self, at: Occurrence) -> Iterable[Occurrence]:
         """Return what an expression may be a part of, or is the result of a method of."""
@@ -299,3 +343,10 @@ def _is_unknown(full_name: str) -> bool:
     """Return whether no entry describes any member of a library."""
     package = full_name.partition(".")[0]
     return not entries.stated(package) and package not in stdlib_module_names
+
+
+def _is_untold(full_name: str) -> bool:
+    """Return whether no entry describes a member of a library that draws by no generator known here."""
+    package = full_name.partition(".")[0]
+    is_known = package in (TENSORFLOW, NUMPY) or package in stdlib_module_names
+    return not is_known and entries.entry(full_name) is None

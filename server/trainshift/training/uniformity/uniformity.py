@@ -127,26 +127,38 @@ class Uniformity:
         return self._certainty.is_shown(at) and not self.causes(at)
 
     def causes(
-        self, at: Occurrence, of: Of = Of.VALUE, is_uniform: Callable[[ast.AST], bool] | None = None
+        self,
+        at: Occurrence,
+        of: Of = Of.VALUE,
+        is_uniform: Callable[[ast.AST], bool] | None = None,
+        own: Callable[[Occurrence], Cause | None] | None = None,
     ) -> list[Cause]:
         """The causes for which a value may differ between ranks, in the order of its slice; none if it is
         uniform.
 
-        `is_uniform` returns whether the caller knows an expression to be uniform, or leaves it to others.
+        `is_uniform` returns whether the caller knows an expression to be uniform, or leaves it to others,
+        and `own` the cause for which one differs where it asks.
         """
-        return self._causes([(at, of)], is_uniform)
+        return self._causes([(at, of)], is_uniform, own)
 
     def causes_of_any(self, values: Iterable[Occurrence]) -> list[Cause]:
         """The causes for which one of some values may differ between ranks; shared sources are read once."""
         return self._causes([(each, Of.VALUE) for each in values], None)
 
-    def _causes(self, starts: list[Reached], is_uniform: Callable[[ast.AST], bool] | None) -> list[Cause]:
+    def _causes(
+        self,
+        starts: list[Reached],
+        is_uniform: Callable[[ast.AST], bool] | None,
+        own: Callable[[Occurrence], Cause | None] | None = None,
+    ) -> list[Cause]:
         if is_uniform is None and self._clean.issuperset(map(_key, starts)):
             return []
         found: dict[ast.AST, Cause] = {}
         seen: set[Key] = set()
-        for each, matters in reachable(starts, self._behind_unless(is_uniform), _key, seen):
-            cause = None if is_uniform and is_uniform(each.node) else self.cause(each)
+        behind = self._behind_unless(is_uniform, is_whole=own is not None)
+        for each, matters in reachable(starts, behind, _key, seen):
+            is_known = is_uniform and is_uniform(each.node)
+            cause = None if is_known else self.cause(each) or (own(each) if own else None)
             # The order of what is drawn changes no length.
             if cause is not None and (
                 matters is Of.VALUE or (matters is Of.COUNT and cause.kind in _COUNTED)
@@ -163,12 +175,15 @@ class Uniformity:
         return (each for each, _ in reachable([(at, Of.VALUE)], self._steps, _key))
 
     def _behind_unless(
-        self, is_uniform: Callable[[ast.AST], bool] | None
+        self, is_uniform: Callable[[ast.AST], bool] | None, is_whole: bool
     ) -> Callable[[Reached], Iterable[Reached]]:
-        """Return a function for one step back that stops at values known to be uniform."""
+        """Return a function for one step back that stops at values known to be uniform, unless it `is_whole`
+        by those of which only other callers asked.
+        """
 
         def behind(reached: Reached) -> Iterable[Reached]:
-            if _key(reached) in self._clean or (is_uniform and is_uniform(reached[0].node)):
+            is_clean = not is_whole and _key(reached) in self._clean
+            if is_clean or (is_uniform and is_uniform(reached[0].node)):
                 return ()
             return self._steps(reached)
 
@@ -282,7 +297,7 @@ class Uniformity:
 
     def _find_own_cause(self, at: Occurrence) -> Cause | None:
         if at.node in self.losses:
-            return cause_of(CauseKind.DATA, self.losses[at.node])
+            return Cause(CauseKind.DATA, at, self.losses[at.node])
         if isinstance(at.node, ast.Name) and at.node.id == self._batch_logs.get(at.scope.function(), ""):
             return cause_of(CauseKind.DATA, self._fits[0].site)
         if self._is_number(at, RANK):

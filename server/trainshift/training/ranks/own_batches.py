@@ -1,0 +1,201 @@
+"""Own batches: the rows that each rank takes for itself while it trains.
+
+What is computed from them, or from their number where the last batch may be smaller, is a rank's own.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+
+from trainshift.core.program import Program
+from trainshift.libraries import api
+from trainshift.libraries.divergence import CauseKind
+from trainshift.libraries.entries import fact, is_bar
+from trainshift.libraries.methods import named
+from trainshift.python.flow.evaluation import LOOPS
+from trainshift.python.lazy import cached_property
+from trainshift.python.names.occurrence import Occurrence
+from trainshift.python.syntax.chunk_syntax import Scope, Statement, argument, arguments, last_name
+from trainshift.python.values.call_graph import statements_around
+from trainshift.training.loops.fits import Fits
+from trainshift.training.loops.steps import Steps
+from trainshift.training.loops.what_trains import WhatTrains
+from trainshift.training.ranks.sink_inputs import counts
+from trainshift.training.uniformity.uniformity import Uniformity
+from trainshift.training.uniformity.verdict import Cause
+
+_SHAPING = named("shapes")
+_ZIPPING = ("builtins.zip", "itertools.zip_longest")
+_SHAPES = ("shape", "size")
+_NEXT = ("get_next", "next", "next_batch")
+_BATCHING = ("batch", "padded_batch", "make_csv_dataset", "make_batched_features_dataset")
+_TRAINING = named("training") - {"apply_gradients", "fit_transform"}
+# The methods by which models of Keras train and test on a batch.
+_STEPS = ("train_step", "test_step")
+# The method by which layers and models compute on a batch, and its parameters that are no data.
+_CALL = "call"
+_MODES = frozenset({"mask", "training"})
+
+
+class OwnBatches:
+    """The expressions of one program that give a rank its own rows."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._script = program.script
+        self._names = program.names
+
+    def cause(self, at: Occurrence) -> Cause | None:
+        """Return the cause for which an expression differs if it takes rows, or counts those of a batch."""
+        if self._takes(at) or self._counts(at):
+            return Cause(CauseKind.DATA, at, None)
+        return None
+
+    def is_alike(self, node: ast.AST) -> bool:
+        """Return whether an expression is an axis of a shape other than the number of rows."""
+        return (
+            isinstance(node, ast.Subscript)
+            and isinstance(node.slice, ast.Constant | ast.UnaryOp)
+            and ast.unparse(node.slice) != "0"
+            and _measured(node.value) is not None
+        )
+
+    def _takes(self, at: Occurrence) -> bool:
+        node = at.node
+        if node in self._iterated:
+            return True
+        if isinstance(node, ast.Call):
+            # A new iterator gives the same element each time.
+            is_new = any(isinstance(each, ast.Call) and last_name(each.func) == "iter" for each in node.args)
+            return last_name(node.func) in _NEXT and not is_new and self._is_in_training(at)
+        if isinstance(node, ast.Subscript):
+            return isinstance(node.slice, ast.Slice) and self._is_by_turn(node.slice, at)
+        return isinstance(node, ast.Name) and node.id in self._given.get(at.scope.function(), ())
+
+    def _is_in_training(self, at: Occurrence) -> bool:
+        """Return whether an expression is evaluated anew for the steps of a training."""
+        trained = self._program.fact(WhatTrains)
+        above = at.statement.ancestors() if at.statement is not None else ()
+        return at.scope.function() in trained.functions or any(
+            isinstance(each.node, LOOPS) and trained.statement_trains(each) for each in above
+        )
+
+    def _is_by_turn(self, bounds: ast.Slice, at: Occurrence) -> bool:
+        """Return whether the iteration of a training loop decides which rows a slice takes."""
+        return any(
+            binding.kind == "element" and binding.value in self._numbers
+            for name in ast.walk(bounds)
+            if isinstance(name, ast.Name)
+            for binding in self._names.bindings(at.part(name))
+        )
+
+    def _counts(self, at: Occurrence) -> bool:
+        measured = _measured(at.node)
+        if measured is None:
+            return False
+        takes = [
+            each for each in self._program.fact(Uniformity).behind(at.part(measured)) if self._takes(each)
+        ]
+        return bool(takes) and not any(map(self._is_whole, takes))
+
+    def _is_whole(self, at: Occurrence) -> bool:
+        """Return whether all batches of an iterable have the same size."""
+        calls = (each.node for each in self._program.fact(Uniformity).behind(at))
+        return any(
+            isinstance(each, ast.Call)
+            and last_name(each.func) in _BATCHING
+            and isinstance(given := argument(each, None, "drop_remainder") or argument(each, 1), ast.Constant)
+            and given.value is True
+            for each in calls
+        )
+
+    @cached_property
+    def _iterated(self) -> frozenset[ast.AST]:
+        """The iterables of the training loops that take rows."""
+        return frozenset(self._loops[False])
+
+    @cached_property
+    def _numbers(self) -> frozenset[ast.AST]:
+        """The iterables of the training loops that count."""
+        return frozenset(self._loops[True])
+
+    @cached_property
+    def _loops(self) -> dict[bool, list[ast.expr]]:
+        """The iterables of the innermost loops that train, by whether they only count."""
+        trains = self._program.fact(WhatTrains).statement_trains
+        is_uniform = self._program.fact(Uniformity).is_uniform
+        loops = {
+            each: Occurrence(each.node.iter, each.scope, each)
+            for each in self._script.statements
+            if isinstance(each.node, ast.For | ast.AsyncFor) and trains(each) and self._has_losses(each)
+        }
+        counting = {each for each, at in loops.items() if counts(self._program, at)}
+        fits = [each.site.statement for each in self._program.fact(Fits).fits]
+        outer = {
+            True: self._around([*loops, *fits]),
+            # Each pass of a loop over rows may count steps of its own.
+            False: self._around([*(loops.keys() - counting), *fits]),
+        }
+        found: dict[bool, list[ast.expr]] = {False: [], True: []}
+        for each, start in loops.items():
+            for at in self._passed_on(start) if each not in outer[each in counting] else ():
+                is_count = counts(self._program, at)
+                if is_count or not (isinstance(at.node, ast.List | ast.Tuple) or is_uniform(at)):
+                    found[is_count].append(at.node)
+        return found
+
+    def _has_losses(self, loop: Statement) -> bool:
+        """Return whether each pass of a loop computes a loss, and not only applies gradients."""
+        return any(each in self._computing for each in loop.walk() if each is not loop)
+
+    @cached_property
+    def _computing(self) -> set[Statement]:
+        """The statements that record a loss, or call what trains."""
+        trained = self._program.fact(WhatTrains)
+        tapes = {each.with_statement for each in self._program.fact(Steps).tapes}
+        found = {each for each in tapes if each is not None}
+        for site in self._script.sites:
+            called = self._names.called_functions(site)
+            if not trained.functions.isdisjoint(called) or (not called and site.name in _TRAINING):
+                found.add(site.statement)
+        return found
+
+    def _around(self, trainings: Iterable[Statement]) -> set[Statement]:
+        """The statements around trainings, and around the calls that lead to them."""
+        return {above for each in trainings for above in statements_around(self._names, each)}
+
+    def _passed_on(self, at: Occurrence) -> Iterator[Occurrence]:
+        """Yield an iterable, and those whose elements it passes on: ``enumerate(ds)``."""
+        yield at
+        if isinstance(at.node, ast.Call):
+            called = self._names.full_names(at.node.func, at.scope, at.statement)
+            if any(each in _ZIPPING or is_bar(each) or fact(each, "length") == "through" for each in called):
+                for given in arguments(at.node):
+                    yield from self._passed_on(at.part(given))
+
+    @cached_property
+    def _given(self) -> dict[Scope | None, set[str]]:
+        """The parameters by which Keras hands a batch to a model's step, or to a layer."""
+        found: dict[Scope | None, set[str]] = {}
+        for each in self._script.statements:
+            function = each.scope.function()
+            if function is None or function in found or function.name not in (*_STEPS, _CALL):
+                continue
+            owner = function.owner()
+            bases = api.LAYER if function.name == _CALL else api.MODEL
+            if owner is not None and self._names.descends(owner, *bases):
+                names = [name for name, given in function.bindings.items() if given[0].kind == "parameter"]
+                found[function] = set(names[1:]) - _MODES
+        return found
+
+
+def _measured(node: ast.AST) -> ast.expr | None:
+    """Return the expression whose shape or length another one gives."""
+    if isinstance(node, ast.Attribute):
+        return node.value if node.attr in _SHAPES else None
+    if isinstance(node, ast.Call):
+        name = last_name(node.func)
+        given = arguments(node)
+        return given[0] if given and (name in _SHAPING or name == "len") else None
+    return None
