@@ -33,3 +33,33 @@ def test_a_random_state_by_who_makes_it(module: str, seed: int, monkeypatch: pyt
     space: dict[str, Any] = {"__name__": module, "np": np}
     exec("found = np.random.RandomState(7).seed", space)
     assert space["found"] == seed
+
+
+def test_the_classes_of_numpy_and_python_stay_what_others_ask_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """SciPy asks whether NumPy's own generator is a RandomState when it is imported."""
+    names = ("RandomState", "PCG64", "MT19937", "Philox", "SFC64", "SeedSequence", "default_rng", "seed")
+    plain, generator = numpy.random.RandomState, numpy.random.mtrand._rand
+    monkeypatch.setattr(importlib, "import_module", MagicMock())
+    for owner, own in ((random, ("seed", "Random")), (numpy.random, names)):
+        for name in own:
+            monkeypatch.setattr(owner, name, getattr(owner, name))
+    draws = [
+        plain(8).rand(),
+        numpy.random.Generator(numpy.random.PCG64(8)).random(),
+        random.Random(8).random(),
+    ]
+    before = numpy.random.PCG64
+    shift_seeds(MagicMock(), numpy, 1)
+    assert isinstance(generator, numpy.random.RandomState)
+    assert isinstance(before(1), numpy.random.PCG64)
+    assert issubclass(plain, numpy.random.RandomState)
+    made = numpy.random.RandomState(7), numpy.random.PCG64(7), random.Random(7)
+    assert [made[0].rand(), numpy.random.Generator(made[1]).random(), made[2].random()] == draws
+    assert isinstance(made[0], plain)
+
+    class Own(numpy.random.RandomState):
+        """A class of the script."""
+
+    assert isinstance(Own(1), Own)
+    assert not isinstance(generator, Own)
+    assert Own(7).rand() == draws[0]

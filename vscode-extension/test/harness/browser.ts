@@ -53,6 +53,15 @@ export async function launchBrowser(): Promise<BrowserContext> {
   return browser;
 }
 
+/** The labels of the buttons of messages that are not shown whole. */
+const CUT_BUTTONS = `
+  [...document.querySelectorAll(".notifications-toasts .monaco-button, .monaco-dialog-box .monaco-button")]
+    .filter((each) => {
+      const { left, right, width } = each.getBoundingClientRect();
+      return width > 0 && (each.scrollWidth > each.clientWidth || left < 0 || right > innerWidth);
+    })
+    .map((each) => each.textContent)`;
+
 /** A window of VS Code, operated by keys and read from the screen. */
 export class Workbench {
   private readonly console: string[] = [];
@@ -220,11 +229,13 @@ export class Workbench {
     return readFile(join(this.workspace, file), "utf8");
   }
 
-  /** Save a screenshot of the window as `NAME.png` among the artifacts. */
+  /** Save a screenshot of the window as `NAME.png` among the artifacts; no button in it may be cut. */
   async screenshot(name: string): Promise<void> {
     const path = join(ARTIFACTS, `${name}.png`);
     await mkdir(dirname(path), { recursive: true });
     await this.page.screenshot({ path, animations: "disabled" });
+    const cut: string[] = await this.page.evaluate(CUT_BUTTONS);
+    if (cut.length > 0) throw new Error(`buttons are cut in ${name}: ${cut.join(", ")}`);
   }
 
   /** Save a screenshot for the docs: only the editors and the panel, in a window wide enough for the text. */

@@ -115,7 +115,7 @@ export const suites: UiSuite[] = [
           await input.fill(refused);
           await until(`${refused} is refused`, async () => /A whole number/.test(await message.innerText()));
         }
-        await workbench.screenshot("refused");
+        await workbench.screenshot("wrong processes");
         await input.fill("3");
         await until("3 is taken", async () => /usually one for each GPU/.test(await message.innerText()));
         await workbench.screenshot("processes");

@@ -37,33 +37,39 @@ def shift_seeds(tf: Any, np: Any, shift: int) -> None:
     def moved(seed: Any) -> Any:
         return seed + shift if isinstance(seed, int | np.integer) else seed
 
+    def shifted(args: Any, kwargs: Any) -> tuple[list[Any], dict[str, Any]]:
+        named = {key: moved(value) if key in SEED_NAMES else value for key, value in kwargs.items()}
+        return [*map(moved, args[:1]), *args[1:]], named
+
     def hook(owner: Any, name: str) -> None:
         original = getattr(owner, name)
 
         def call(*args: Any, **kwargs: Any) -> Any:
-            named = {key: moved(value) if key in SEED_NAMES else value for key, value in kwargs.items()}
-            return original(*[moved(value) for value in args[:1]], *args[1:], **named)
+            given, named = shifted(args, kwargs)
+            return original(*given, **named)
 
-        setattr(owner, name, call)
+        def init(this: Any, *args: Any, **kwargs: Any) -> None:
+            given, named = shifted(args, kwargs)
+            original.__init__(this, *given, **named)
 
-    class ShiftedRandom(random.Random):
-        def __init__(self, x: Any = None) -> None:
-            super().__init__(moved(x))
+        setattr(owner, name, standing_in(original, init) if isinstance(original, type) else call)
 
-    class ShiftedRandomState(np.random.RandomState):  # type: ignore[misc]
-        def __init__(self, seed: Any = None) -> None:
-            # Split differently, the ranks' data would not have equal sizes; and these calls draw no
-            # weights.
-            splits = sys._getframe(1).f_globals.get("__name__", "").startswith(SPLITTING)
-            super().__init__(seed if splits else moved(seed))
+    def init_random(this: Any, x: Any = None) -> None:
+        plain_random.__init__(this, moved(x))
 
+    def init_state(this: Any, seed: Any = None) -> None:
+        # Split differently, the ranks' data would not have equal sizes; and these calls draw no weights.
+        splits = sys._getframe(1).f_globals.get("__name__", "").startswith(SPLITTING)
+        plain_state.__init__(this, seed if splits else moved(seed))
+
+    plain_random, plain_state = random.Random, np.random.RandomState
     hook(random, "seed")
     for name in ("seed", "default_rng", "PCG64", "MT19937", "Philox", "SFC64", "SeedSequence"):
         hook(np.random, name)
     hook(importlib.import_module("tensorflow.python.eager.context"), "set_global_seed")
     hook(tf.random.Generator, "from_seed")
-    random.Random = ShiftedRandom  # type: ignore[misc]
-    np.random.RandomState = ShiftedRandomState
+    random.Random = standing_in(plain_random, init_random)  # type: ignore[misc, assignment]
+    np.random.RandomState = standing_in(plain_state, init_state)
 
     # Every stateless random operation, Keras's seeded initializers among them, reads its seed here.
     stateless: Any = importlib.import_module("tensorflow.python.ops.random_ops_util")
@@ -74,6 +80,26 @@ def shift_seeds(tf: Any, np: Any, shift: int) -> None:
         return key_counter_alg(tensor + tf.cast(shift, tensor.dtype), alg)
 
     stateless.get_key_counter_alg = shifted_key_counter_alg
+
+
+class StandIn(type):
+    """The type of a class that stands in for another one, `original`, whose instances count as its own."""
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        original = vars(cls).get("original")
+        return isinstance(instance, original) if original else super().__instancecheck__(instance)
+
+    def __subclasscheck__(cls, other: type) -> bool:
+        original = vars(cls).get("original")
+        return issubclass(other, original) if original else super().__subclasscheck__(other)
+
+
+def standing_in(original: type, init: Callable[..., None]) -> type:
+    """Return a subclass with another `__init__` that may replace a class: `isinstance` does not tell them
+    apart.
+    """
+    names = {"__module__": original.__module__, "__qualname__": original.__qualname__}
+    return StandIn(original.__name__, (original,), {**names, "original": original, "__init__": init})
 
 
 def shift_graph_seeds(tf: Any, shift: int) -> None:
