@@ -54,6 +54,7 @@ SESSION = "with tf.Session() as sess:\n    sess.run(tf.global_variables_initiali
         "sess.run(tf.contrib.layers.fully_connected(x, 3))",
         "cell = tf.contrib.rnn.LSTMCell(3)\n    sess.run(cell.zero_state(1, tf.float32))",
         "sess.run(Net().out)",
+        "unknown.run(port=80)\n    sess.run(out)",
         "every = []\n    every.append(tf.FIFOQueue(3, tf.float32).enqueue(x))\n    sess.run(every)",
     ],
 )
@@ -118,6 +119,13 @@ def test_a_session_beside_a_step_that_it_does_not_run_trains_nothing() -> None:
     assert result.status is Status.NOTHING_FOUND
 
 
+def test_a_function_of_the_backend_that_trains_is_refused_by_its_name() -> None:
+    step = "tf.train.AdamOptimizer(0.1).minimize(tf.reduce_sum(out))"
+    result = convert(f"{GRAPH}from tensorflow.keras import backend as K\nstep = K.function([x], [{step}])\n")
+    assert result.status is Status.REFUSED
+    assert "K.function(...) runs this training operation" in result.reason
+
+
 CHOSEN = """\
 import importlib
 import sys
@@ -155,3 +163,11 @@ def test_a_model_of_a_module_that_a_run_chooses_is_converted_with_a_doubt() -> N
     result = convert(f"{CHOSEN.format(name='sys.argv[1]')}model = module.build()\n{fit}")
     assert result.status is Status.CONVERTED
     assert any("assumed to be a Keras model" in str(each) for each in result.doubts)
+
+
+def test_a_model_of_tensorflows_private_copy_of_keras_is_refused_by_its_name() -> None:
+    model = "from tensorflow.python.keras.models import Sequential\nmodel = Sequential()\n"
+    result = convert(f"{model}model.compile('adam', 'mse')\nmodel.fit([1.0], [1.0])\n")
+    assert result.status is Status.REFUSED
+    assert "model.fit(...) trains a model of tensorflow.python.keras" in result.reason
+    assert "import Keras from tensorflow.keras" in result.reason

@@ -349,6 +349,13 @@ def test_a_download_of_every_rank_is_not_put_on_rank_0_alone() -> None:
     assert (found.verdict, found.do[:28]) == ("fails", "Let rank 0 download first: r")
 
 
+@pytest.mark.parametrize("text", ["Found 80 files belonging to 2 classes.", "Using 64 files for training."])
+def test_what_keras_says_of_the_files_that_each_rank_reads_is_not_put_on_rank_0(text: str) -> None:
+    loads = replace(run(record(1, printed_at={"train.py:3": text})), stdout=f"{text}\n")
+    found = judged([run(record(0)), loads])["output"]
+    assert (found.verdict, found.do[:38]) == ("fails", "Leave it: every rank must read these f")
+
+
 def test_what_other_ranks_log_is_told_apart_from_what_they_print() -> None:
     logs = replace(run(record(1)), stderr="INFO:tensorflow:loss = 0.5\n")
     found = judged([run(record(0)), logs])["output"]

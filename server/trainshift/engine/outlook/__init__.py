@@ -17,7 +17,8 @@ from trainshift.engine.own_codes import UNSUPPORTED_VERSION
 from trainshift.engine.versions.runtime import contradiction
 from trainshift.libraries import api
 from trainshift.libraries.entries import Role
-from trainshift.python.names.values import Function
+from trainshift.python.names.occurrence import Occurrence
+from trainshift.python.names.values import Function, Instance
 from trainshift.python.source.source import Span, one_line
 from trainshift.python.syntax.chunk_syntax import Scope, Site, argument
 from trainshift.rewriting.strategies.leaving import Leaving
@@ -88,6 +89,11 @@ _APART = "hvd.{name} does not work on Keras 3, where the ranks would diverge; re
 _FAILS = "hvd.{name} {told}; remove it first"
 _GONE = "Horovod has no hvd.{name} from TensorFlow 2.16 on; remove it first"
 _ESTIMATOR = "tf.estimator was removed after TensorFlow 2.15; use that version, or a Keras model"
+_PRIVATE_KERAS = "tensorflow.python.keras."
+_PRIVATE = (
+    "{call} trains a model of tensorflow.python.keras, a private copy of Keras that Horovod does not know; "
+    "import Keras from tensorflow.keras"
+)
 _BARE = "line {line} imports keras, which is Keras 3 beside tf_keras; import it from tensorflow or tf_keras"
 _STATELESS = "stateless_apply"
 _APPLIED = "stateless_apply(...) of an optimizer is not converted; use apply_gradients(zip(grads, weights))"
@@ -199,6 +205,9 @@ def _is_loops(program: Program, step: Step) -> bool:
 def _perhaps(program: Program) -> Outlook | None:
     """Refuse a program whose only possible training call is a `fit` of an unknown object."""
     for loop in program.fact(Loops).possible:
+        if any(_is_of_private_keras(program, each) for each in loop.models):
+            return Outlook(False, True, _PRIVATE.format(call=loop.call), loop.span, _OF_LOOPS)
+    for loop in program.fact(Loops).possible:
         reason = (
             f"Trainshift cannot tell whether {loop.call} trains a Keras model; make the model in this program"
         )
@@ -208,6 +217,11 @@ def _perhaps(program: Program) -> Outlook | None:
         if hidden is not None:
             return _refused(program, *hidden)
     return None
+
+
+def _is_of_private_keras(program: Program, model: Occurrence) -> bool:
+    values = program.names.values(*model[:3])
+    return any(isinstance(each, Instance) and each.cls.startswith(_PRIVATE_KERAS) for each in values)
 
 
 def _doubted(program: Program, pause: Callable[[], None]) -> Outlook | None:

@@ -16,7 +16,7 @@ from trainshift.core.program import Program
 from trainshift.libraries import api
 from trainshift.libraries.common import is_common
 from trainshift.python.names.occurrence import Occurrence, of_call
-from trainshift.python.names.values import UNKNOWN, Function, texts
+from trainshift.python.names.values import UNKNOWN, Function, Library, texts
 from trainshift.python.source.source import one_line
 from trainshift.python.syntax.chunk_syntax import Site, argument, arguments
 from trainshift.training.execution.graph_slice import occurrences_behind
@@ -121,7 +121,11 @@ class _Sessions:
         if node is not None:
             yield Occurrence(node, site.scope, site.statement), site
         owner = site.node.func.value
-        if not self._names.may_be(self._names.site_values(owner, site), *api.SESSION, *MONITORED):
+        values = self._names.site_values(owner, site)
+        is_module = bool(values) and all(
+            isinstance(each, Library) and "." not in each.name for each in values
+        )
+        if not is_module and not self._names.may_be(values, *api.SESSION, *MONITORED):
             yield Occurrence(owner, site.scope, site.statement), site
 
     def _behind(self, at: Occurrence, stops: set[ast.Call], whole: bool = True) -> Iterator[Occurrence]:

@@ -15,6 +15,10 @@ from trainshift.training.loops.step_names import STEPPING
 from trainshift.training.loops.steps import Steps
 from trainshift.training.optimizers.graphs import Graphs
 
+_OF_BACKEND = (
+    "{call}(...) runs this training operation, and Horovod's hooks do not reach it; "
+    "run it in a TF1 session, or use a tf.GradientTape"
+)
 _LIBRARY_STEPS = ("create_train_op", "optimize_loss")
 
 
@@ -45,6 +49,11 @@ def unrun_step(program: Program) -> tuple[Site, str] | None:
         if site not in known and _makes_operation(program, site):
             if unseen := unseen_training(program):
                 return unseen
+            for call in program.script.sites_named("function"):
+                if program.names.calls(
+                    call, "keras.backend.function", "tensorflow.keras.backend.function"
+                ) and site.node in ast.walk(call.node):
+                    return site, _OF_BACKEND.format(call=program.script.text(call.node.func, call))
             reason = "this makes a training operation, but Trainshift cannot find the session that runs it; "
             return site, f"{reason}convert the script that does"
     return None

@@ -5,6 +5,7 @@ A claim that was not seen never holds, and fewer than two steps show nothing.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -38,6 +39,7 @@ from trainshift.proving.observed.record import Record
 HOLDS, FAILS, NOT_SEEN = "holds", "fails", "not seen"
 FEWEST_STEPS = 2
 _KERAS_DOWNLOADS = "Downloading data from "
+_KERAS_LISTS = re.compile(r"(Found|Using) \d+ (files|images|validated image filenames) ")
 AVERAGE = "Wrap the tape: hvd.DistributedGradientTape(tape); for model.fit, the optimizer."
 AVERAGE_ON_KERAS3 = "Give the optimizer the hvd.allreduce of each gradient: Horovod's wraps fail on Keras 3."
 SET_ON_ALL = (
@@ -48,6 +50,7 @@ DOWNLOAD = (
     "Let rank 0 download first: run the line on rank 0, "
     "then hvd.broadcast(0, root_rank=0) on all ranks, then the line on every rank."
 )
+LISTED = "Leave it: every rank must read these files. Keras 3 prints nothing with verbose=False."
 BY_HAND = "Gradients are computed, but neither an optimizer nor the script was seen to apply them."
 UNTOLD = (
     "The script sets weights itself, and how it uses the gradients, such as momentum, "
@@ -400,6 +403,8 @@ def _what_quietens(seen: Seen, faults: list[str]) -> str:
     printed = [what for record in seen.records[1:] for what in record.printed_at.values()]
     if printed and all(what.startswith(_KERAS_DOWNLOADS) for what in printed):
         return DOWNLOAD
+    if printed and all(map(_KERAS_LISTS.match, printed)):
+        return LISTED
     if faults and all("wrote to sys.stderr" in fault for fault in faults):
         return "Log on rank 0 only: put the logging, or the line that turns it on, under: if hvd.rank() == 0:"
     return "Put it under: if hvd.rank() == 0:"
