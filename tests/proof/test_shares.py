@@ -9,12 +9,12 @@ from dataclasses import replace
 
 from proof.made_up import STEPS, record, run
 from trainshift.proving.judging.claims import claims
-from trainshift.proving.judging.data import judge_data
+from trainshift.proving.judging.data import judge_data, looks, walk_of
 from trainshift.proving.judging.rates import share_of_epoch
 from trainshift.proving.judging.seen import Seen
 from trainshift.proving.judging.shares import LEFT_OUT, UNDIVIDED, judge_shares, part_of_epoch
 from trainshift.proving.observed.data import Leaves
-from trainshift.proving.observed.record import Column, OptimizerRecord
+from trainshift.proving.observed.record import Column, OptimizerRecord, Record
 
 
 def batches(*ranges: range) -> list[list[Column]]:
@@ -281,3 +281,19 @@ def test_labels_of_divided_data_are_not_drawn() -> None:
     # The rows show that each rank has only half of its share, which the labels do not.
     halves = [epochs(*range(rank, 320, 4)) for rank in range(2)]
     assert shares(whole, *halves, ended=True).startswith("fails")
+
+
+def test_weights_that_start_alike_are_no_data() -> None:
+    """Of data that are shuffled as a whole, the first steps of a rank may share no row with the original."""
+
+    def process(name: str, steps: int, size: int) -> Record:
+        rows = [[f"{name}{step}.{row}" for row in range(8)] for step in range(steps)]
+        biases = [["0" if step == 0 else f"{name}{step}"] for step in range(steps)]
+        data: list[list[Column]] = [
+            [("float32(4,)", own), ("float32()", bias)] for own, bias in zip(rows, biases, strict=True)
+        ]
+        return record(0, data=data, epochs=[size], stopped=True)
+
+    before, records = process("a", 12, 64), [process("b", 6, 32), process("c", 6, 32)]
+    (kind,) = looks(before)
+    assert walk_of(kind, before, records) is None

@@ -78,12 +78,12 @@ def walk_of(kind: tuple[str, ...], before: Record, records: Sequence[Record]) ->
     """The walk of the batches of a kind; None if their contents are unknown.
 
     Tensors that change from batch to batch and recur on the ranks are data; weights, noise and constants are
-    not.
+    not.  The first batch of a rank does not count: weights may start with the same values everywhere.
     """
     theirs, *ours = ([each for each in record.data if look(each) == kind] for record in (before, *records))
     if not theirs or not all(ours):
         return None
-    rows = [columns for own in ours for columns in own]
+    rows = [columns for own in ours for columns in own[1:] or own]
     # An original that was stopped has not seen all data.
     least = LEAST if before.stopped else MOST
     places = [place for place in range(len(kind)) if is_data(place, theirs, rows, least)]
