@@ -62,6 +62,39 @@ def said(found: Conversion) -> str:
             "`get_random_split(x, y)` may be drawn at random",
         ),
         (
+            f"from trials import Client\n{DATA}rate = Client().get_next_trial()[0]\n"
+            "model = tf.keras.Sequential([tf.keras.layers.Dense(1)])\n"
+            f"model.compile(tf.keras.optimizers.SGD(rate), 'mse')\n{FIT.format(more='')}",
+            "`Client().get_next_trial()` may be drawn at random: ranks would train by different optimizers",
+        ),
+        (
+            f"from tables import Session\n{DATA}rows = Session.builder.get().read.table('a')\n"
+            f"tr, te = rows.randomSplit([0.8, 0.2])\n{MODEL}{SPLIT}",
+            "`rows.randomSplit([0.8, 0.2])` may be drawn at random",
+        ),
+        (
+            f"import random\nfrom genes import Toolbox\n{DATA}box = Toolbox()\n"
+            "box.register('gene', random.randint, 4, 32)\n"
+            "model = tf.keras.Sequential([tf.keras.layers.Dense(n) for n in box.population(3)])\n"
+            f"model.compile('sgd', 'mse')\n{FIT.format(more='')}",
+            "`box.population(3)` may be drawn at random: ranks would build different models",
+        ),
+        (
+            f"import searches\n{DATA}\n\ndef objective(config):\n"
+            "    model = tf.keras.Sequential([tf.keras.layers.Dense(config['units'])])\n"
+            "    model.compile('sgd', 'mse')\n    model.fit(x, y)\n\n\n"
+            "searches.run(objective, {'units': searches.randint(4, 64)})\n",
+            "`searches.run(objective, {'units': searches.randint(4, 64)})` may be drawn at random",
+        ),
+        (
+            f"import engines\n{DATA}{MODEL}optimizer = tf.keras.optimizers.SGD(0.1)\n\n\ndef update(a, b):\n"
+            "    with tf.GradientTape() as tape:\n        loss = tf.reduce_mean((model(a) - b) ** 2)\n"
+            "    grads = tape.gradient(loss, model.trainable_variables)\n"
+            "    optimizer.apply_gradients(zip(grads, model.trainable_variables))\n\n\n"
+            "engines.Engine(update).run(x, y)\n",
+            "engines.Engine gives `update` its batches",
+        ),
+        (
             f"from clr import CyclicLR\n{DATA}{MODEL}"
             f"{FIT.format(more=', callbacks=[CyclicLR(base_lr=0.1, max_lr=0.6, step_size=20)]')}",
             "CyclicLR is unknown; its base_lr and max_lr may need `* hvd.size()`",
@@ -70,6 +103,17 @@ def said(found: Conversion) -> str:
 )
 def test_what_an_unknown_library_may_draw_is_a_doubt(body: str, doubt: str) -> None:
     assert doubt in said(converted(body))
+
+
+def test_a_library_that_gets_only_a_function_reads_the_command_line() -> None:
+    body = (
+        f"import commands\n{DATA}\n\ndef main(units=8, rate=0.1):\n"
+        "    model = tf.keras.Sequential([tf.keras.layers.Dense(units)])\n"
+        "    model.compile(tf.keras.optimizers.SGD(rate), 'mse')\n    model.fit(x, y)\n\n\n"
+        "commands.run(main)\n"
+    )
+    assert "at random" not in said(converted(body))
+    assert "its batches" not in said(converted(body))
 
 
 def test_a_seed_settles_what_an_unknown_library_draws() -> None:
@@ -287,11 +331,15 @@ def test_every_rank_writes_into_its_own_memory() -> None:
         "    return np.load(path)\n",
         "    if not os.path.exists(path):\n        write(path)\n    return np.load(path)\n\n\n"
         "def write(path):\n    np.save(path, x)\n    again = np.load(path)\n    print(again.shape)\n",
+        "    if config.cache.exists():\n        return np.load(config.cache)\n"
+        "    told = config.cache.with_suffix('.json')\n"
+        "    told.write_text('1')\n    assert told.read_text() == '1'\n    return x\n",
     ],
 )
 def test_a_file_that_a_rank_makes_and_reads_by_its_own_disk_stays_on_all_ranks(body: str) -> None:
     text = (
-        f"import os\n{DATA}\n\ndef load(path):\n{body}\n\ndata = load('d.npy')\n{MODEL}model.fit(data, y)\n"
+        f"import os\nimport settings\n{DATA}config = settings.read()\n\n\ndef load(path):\n{body}\n\n"
+        f"data = load('d.npy')\n{MODEL}model.fit(data, y)\n"
     )
     found = convert(f"import numpy as np\nimport tensorflow as tf\n{text}")
     assert "each rank comes here by its own disk" in "\n".join(str(each) for each in found.withheld)

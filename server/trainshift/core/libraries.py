@@ -30,8 +30,8 @@ FOR_ROOT = frozenset({"create_file_writer"}).union(
 """The names of methods that rank 0 alone may have to call, whatever their object is."""
 _DESCRIBED = {
     Role.OPTIMIZER: "an optimizer: wrapped, its rate scaled",
-    Role.OPTIMIZER_FACTORY: "makes an optimizer: wrapped, its rate scaled and its steps divided",
-    Role.SCHEDULE: "a schedule: its rates scaled, its steps divided",
+    Role.OPTIMIZER_FACTORY: "makes an optimizer: wrapped, its rate scaled",
+    Role.SCHEDULE: "a schedule: its rates scaled",
     Role.AGENT: "an agent: the gradients that its optimizers apply are averaged",
     Role.WRITER: "writes: left to rank 0",
     Role.WRITER_OBJECT: "makes an object that writes: left to rank 0",
@@ -59,7 +59,12 @@ def described(entry: Entry) -> str:
         return entry.text("says")
     if entry.text("averages"):
         return "an optimizer that steps others: averages only through a wrapped tape"
-    return _DESCRIBED[entry.role]
+    if entry.role is Role.PRINTS and entry.text("argument"):
+        return f"shows something: `{entry.text('argument')}` keeps it quiet on other ranks"
+    said = _DESCRIBED[entry.role]
+    if entry.role in (Role.OPTIMIZER_FACTORY, Role.SCHEDULE) and entry.data.get("steps"):
+        return f"{said}, its steps divided"
+    return f"{said}; {entry.text('says')}" if entry.role is Role.DATASET and entry.text("says") else said
 
 
 def argument_stated(call: ast.Call, stated: str) -> ast.expr | None:

@@ -49,8 +49,10 @@ def _names(flag: str = "") -> frozenset[str]:
     )
 
 
-METHODS = dict.fromkeys(named("drawing"), CauseKind.DRAW)
-"""Methods that draw elements, or a hyperparameter in a search for the best."""
+METHODS = dict.fromkeys(named("drawing"), CauseKind.DRAW) | dict.fromkeys(
+    named("finding_files"), CauseKind.DISK
+)
+"""Methods that draw elements, or a hyperparameter in a search for the best, or that look for files."""
 SPLITTING = _names("splits")
 """The functions of scikit-learn that split rows at random; an argument `random_state` fixes each."""
 BY_STATE = _names()
@@ -78,8 +80,11 @@ CUTTING = named("cutting")
 _SPLITS = re.compile(r"(^|_)(split|k_?fold|train_test|train_val)|split(s|_data|_dataset)?$|(Split|Fold)$")
 # Prefixes of functions that return a split which somebody else has made.
 _READING = ("get_", "load_", "read_")
-_BY_CHANCE = re.compile(r"random|shuffle")
-_ASKS = re.compile(r"(ask|suggest|sample|draw)(_|$)")
+_BY_CHANCE = re.compile(r"random|shuffle", re.IGNORECASE)
+_ASKS = re.compile(
+    r"(ask|suggest|sample|draw|propose)(_|$)"
+    r"|(get_)?(next|new|best|random)_(candidate|config|hyper_?param|param|point|suggestion|trial)\w*$"
+)
 
 
 def may_draw(name: str) -> bool:
@@ -93,6 +98,11 @@ def may_draw(name: str) -> bool:
 def asks(name: str) -> bool:
     """Return whether the name of a library's function says that it chooses parameters, or draws some."""
     return _ASKS.match(name) is not None
+
+
+def is_by_chance(name: str) -> bool:
+    """Return whether the name of a function says that it draws, whatever its object is."""
+    return asks(name) or (_SPLITS.search(name) is not None and _BY_CHANCE.search(name) is not None)
 
 
 def cause_of(full_name: str) -> CauseKind | None:

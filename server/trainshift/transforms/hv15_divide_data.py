@@ -60,6 +60,7 @@ from dataclasses import replace
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
 from trainshift.core.report import Report
+from trainshift.python.flow.evaluation import LOOPS
 from trainshift.python.names.occurrence import Occurrence, of_call
 from trainshift.python.source.edit import Edit, Remark
 from trainshift.python.source.source import one_line
@@ -81,7 +82,10 @@ from trainshift.training.data.divided_data import DividedData
 from trainshift.training.data.division_places import Form, Place
 from trainshift.training.data.loop_data import LoopData
 from trainshift.training.datasets.draw_remedies import Draw, Remedies, Remedy
+from trainshift.training.loops.fits import Fits
+from trainshift.training.loops.what_trains import WhatTrains
 from trainshift.training.steps_taken.step_division import ALL_TURNS, SAME_DATA, Pace, said_of_work
+from trainshift.training.uniformity.uniformity import Uniformity
 from trainshift.transforms.rule import Proposals
 
 # Functions that compute a vocabulary, or bounds, from their data without keeping them in a variable.
@@ -99,6 +103,9 @@ _OF_SETS = ("copy", "difference", "intersection", "symmetric_difference", "union
 _OTHER_NUMBERS = (
     "ranks may number the elements of `{}` differently, which come in the order of a `set`; sort it"
 )
+_BY_LIBRARY = (
+    "{} gives `{}` its batches: give each rank a share of the data, and let all ranks take equally many steps"
+)
 _ALIKE = "`{}` gets a seed: zipped datasets that its function makes keep the same pairs in every epoch"
 
 
@@ -106,6 +113,7 @@ def propose(program: Program, report: Report) -> Proposals:
     """Propose one change for each statement that divides data, and a remark on each loop with all of them."""
     places: dict[Statement, dict[ast.expr, tuple[Place, LoopData]]] = {}
     yield from _undivided(program, report)
+    yield from _given_by_libraries(program, report)
     for loop in program.fact(DividedData).loops:
         for place in loop.places:
             places.setdefault(place.statement, {}).setdefault(place.at.node, (place, loop))
@@ -156,6 +164,21 @@ def _undivided(program: Program, report: Report) -> Iterator[Remark]:
         if loop.reason and (loop.site or loop.statement not in around):
             target = program.script.statement_span(loop.statement)
             yield report.remark(target, loop.said(_shown(program, loop)))
+
+
+def _given_by_libraries(program: Program, report: Report) -> Iterator[Remark]:
+    """Yield a doubt for each step that a library calls with batches which it takes itself."""
+    trains = program.fact(WhatTrains).statement_trains
+    looping = {
+        each.scope.function()
+        for each in program.script.statements
+        if isinstance(each.node, LOOPS) and trains(each)
+    }
+    looping |= {each.site.scope.function() for each in program.fact(Fits).fits}
+    for function, site in program.fact(Uniformity).handed_out.items():
+        if function not in looping and not program.names.callers(function)[0]:
+            said = _BY_LIBRARY.format(program.script.text(site.node.func, site), function.name)
+            yield report.remark(program.script.statement_span(site.statement), said, is_doubt=True)
 
 
 def _numbered(program: Program, report: Report) -> Iterator[Remark]:

@@ -6,16 +6,17 @@ Ranks cannot wait for each other there, so what such code both writes and reads 
 from __future__ import annotations
 
 import ast
-from itertools import pairwise
 
 from trainshift.core.libraries import Libraries, full_name
 from trainshift.core.program import Program
 from trainshift.libraries import entries
 from trainshift.libraries.divergence import CauseKind
+from trainshift.libraries.methods import named
+from trainshift.python.flow import exits
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.classes import class_around
 from trainshift.python.names.occurrence import Occurrence, of_call
-from trainshift.python.names.values import Value
+from trainshift.python.names.values import Unknown, Value
 from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement, argument, arguments
 from trainshift.python.values.call_graph import calls_leading_to, functions_handed_to
 from trainshift.training.execution.executions import Executions
@@ -103,17 +104,32 @@ class Loaders:
     def _own_blocks(self, call: Site) -> set[tuple[Statement, str]]:
         """The blocks around a call, in its function, into which each rank comes by its own disk."""
         found = set[tuple[Statement, str]]()
-        for inner, above in pairwise(call.statement.path()):
-            if above.scope.function() is not call.scope.function():
+        for inner in call.statement.path():
+            if inner.scope.function() is not call.scope.function():
                 break
-            is_own = inner.branch.startswith("except") if isinstance(above.node, ast.Try) else False
-            if isinstance(above.node, ast.If):
-                at = Occurrence(above.node.test, above.scope, above)
-                causes = self._program.fact(Uniformity).causes(at)
-                is_own = any(each.kind is CauseKind.DISK for each in causes)
-            if is_own:
-                found.add((above, inner.branch))
+            # A rank that finds the file has returned before.
+            before, index = self._script.siblings(inner)
+            found.update(
+                (each, "after")
+                for each in before[:index]
+                if isinstance(each.node, ast.If)
+                and exits.RETURN in exits.completions([each.node])
+                and self._looks_for_files(each)
+            )
+            above = inner.parent
+            if above is not None:
+                is_caught = isinstance(above.node, ast.Try) and inner.branch.startswith("except")
+                if is_caught or self._looks_for_files(above):
+                    found.add((above, inner.branch))
         return found
+
+    def _looks_for_files(self, statement: Statement) -> bool:
+        """Return whether a test asks a rank's own disk."""
+        if not isinstance(statement.node, ast.If):
+            return False
+        at = Occurrence(statement.node.test, statement.scope, statement)
+        causes = self._program.fact(Uniformity).causes(at)
+        return any(each.kind is CauseKind.DISK for each in causes)
 
     def _reading(self, site: Site) -> list[Site]:
         """The calls that read a file which a call writes."""
@@ -129,7 +145,7 @@ class Loaders:
     @cached_property
     def _reads(self) -> list[tuple[Site, ast.expr]]:
         """The calls that read files, and the paths."""
-        names = self._program.fact(Libraries).names_stating("reads")
+        names = self._program.fact(Libraries).names_stating("reads") | named("path_readers")
         found = []
         for site in self._script.sites_named(*sorted(names)):
             paths = {read_by(site, value) for value in self._program.names.callee(site)} - {None}
@@ -168,15 +184,18 @@ class Loaders:
 def read_by(site: Site, value: Value) -> ast.expr | None:
     """Return the path that a call reads; None if it reads none."""
     reads = entries.fact(full_name(value), "reads")
-    if reads == _SELF:
+    if reads == _SELF or (isinstance(value, Unknown) and site.name in named("path_readers")):
         return site.node.func.value if isinstance(site.node.func, ast.Attribute) else None
     return argument(site.node, 0, reads) if reads else None
 
 
 def _hands_on(read: Site) -> bool:
-    """Return whether a statement returns or keeps what a call reads."""
-    inner = read.statement.walk() if isinstance(read.statement.node, ast.With) else [read.statement]
-    return any(isinstance(each.node, ast.Return | ast.Assign | ast.AnnAssign) for each in inner)
+    """Return whether a statement uses what a call reads, and does not only unpack it."""
+    if not isinstance(read.statement.node, ast.With):
+        return not isinstance(read.statement.node, ast.Expr)
+    return any(
+        isinstance(each.node, ast.Return | ast.Assign | ast.AnnAssign) for each in read.statement.walk()
+    )
 
 
 def _receiver(site: Site) -> tuple[ast.expr, ...]:

@@ -349,7 +349,7 @@ class ReadBack:
         )
 
     def _reads(self) -> Iterator[Read]:
-        names = self._program.fact(Libraries).names_stating("reads")
+        names = self._program.fact(Libraries).names_stating("reads") | named("path_readers")
         for site in self._script.sites_named(*sorted(names)):
             for value in self._program.names.callee(site):
                 path = read_by(site, value)

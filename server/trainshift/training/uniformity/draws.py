@@ -23,6 +23,7 @@ from trainshift.python.syntax.chunk_syntax import (
     Scope,
     Site,
     argument,
+    arguments,
     expression_path,
     last_name,
     root_name,
@@ -146,14 +147,55 @@ class Draws:
         member that none does.
         """
         name = self._script.called_name(site)
+        if self._is_given_draws(site):
+            return self.is_of_unknown(site)
         named = self._named(site) if divergence.may_draw(name) else set()
         is_told = _is_untold if divergence.asks(name) else _is_unknown
         return bool(named) and all(map(is_told, named)) and self.given(site) is None
 
+    def _is_given_draws(self, site: Site) -> bool:
+        """Return whether an object of a library, or a call, gets a function that draws."""
+        if not self._drawing or site.node in self._drawing:
+            return site.node in self._drawing
+        owner = site.node.func.value if isinstance(site.node.func, ast.Attribute) else None
+        values = self._names.site_values(owner, site) if owner is not None else ()
+        return any(isinstance(each, Instance) and each.node in self._drawing for each in values)
+
+    @cached_property
+    def _drawing(self) -> set[ast.AST]:
+        """The calls that get a function which draws, and those that made the objects which get one."""
+        found = set[ast.AST]()
+        for site in self._script.sites:
+            for given in arguments(site.node):
+                if isinstance(given, ast.Name | ast.Attribute) and last_name(given) in _DRAWS | _SHUFFLES:
+                    names = self._names.full_names(given, site.scope, site.statement)
+                    by = {
+                        _DRAWING_BY[each] for each in _DRAWING_BY for name in names if name.startswith(each)
+                    }
+                    if any(not self.is_seeded(each) for each in by):
+                        found.add(site.node)
+                        if isinstance(site.node.func, ast.Attribute):
+                            values = self._names.site_values(site.node.func.value, site)
+                            found.update(each.node for each in values if isinstance(each, Instance))
+        return found
+
+    def is_of_unknown(self, site: Site) -> bool:
+        """Return whether a call is one of a library that no entry describes."""
+        named = self._named(site)
+        return bool(named) and all(map(_is_unknown, named))
+
     def _named(self, site: Site) -> set[str]:
         """The full names of a call's function, or of the method of a library's object."""
         names = self._names.full_names(site.node.func, site.scope, site.statement)
-        return set(names) or set(filter(None, map(full_name, self._names.callee(site))))
+        found = set(names) or set(filter(None, map(full_name, self._names.callee(site))))
+        if found or not divergence.is_by_chance(site.name) or not isinstance(site.node.func, ast.Attribute):
+            return found
+        # What a method of an object of a library gives is of the library, too.
+        start = of_call(site).part(site.node.func.value)
+        whole = reachable([start], self._whole_of, lambda each: (each.node, each.scope))
+        values = [value for each in whole for value in self._names.values(*each[:3])]
+        owners = {each.cls if isinstance(each, Instance) else full_name(each) for each in values} - {""}
+        return {f"{each}.{site.name}" for each in owners}
 
     def of(self, site: Site) -> Verdict:
         """The verdict on a call that draws or shuffles: whether its result is the same on all ranks."""
@@ -299,7 +341,8 @@ class Draws:
             return (at.part(node.value),)
         if isinstance(node, ast.Call):
             return (at.part(node.func.value),) if isinstance(node.func, ast.Attribute) else ()
-        return self._sources(at)
+        found = tuple(self._sources(at))
+        return found or ((at.part(node.value),) if isinstance(node, ast.Attribute) else ())
 
     @cached_property
     def generators(self) -> dict[ast.Call, Site]:

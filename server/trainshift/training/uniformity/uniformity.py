@@ -21,7 +21,7 @@ from trainshift.python.flow.traversal import reachable
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.expressions import ExpressionsByKind
 from trainshift.python.names.occurrence import Occurrence, of_call
-from trainshift.python.names.values import Instance, Library
+from trainshift.python.names.values import Function, Instance, Library
 from trainshift.python.syntax.chunk_syntax import (
     Scope,
     Site,
@@ -300,6 +300,9 @@ class Uniformity:
             return Cause(CauseKind.DATA, at, self.losses[at.node])
         if isinstance(at.node, ast.Name) and at.node.id == self._batch_logs.get(at.scope.function(), ""):
             return cause_of(CauseKind.DATA, self._fits[0].site)
+        if isinstance(at.node, ast.Name) and (searched := self._searching(at.scope.function())):
+            if any(each.kind == "parameter" for each in self._names.bindings(at)):
+                return cause_of(CauseKind.PERHAPS, searched)
         if self._is_number(at, RANK):
             called = self._script.site_of(at.node) if isinstance(at.node, ast.Call) else None
             return Cause(CauseKind.RANK, at, called)
@@ -455,6 +458,27 @@ class Uniformity:
                 for each in values
             )
         )
+
+    @cached_property
+    def handed_out(self) -> dict[Scope, Site]:
+        """The training functions that a library gets which no entry describes, each with the call."""
+        trained = {each.name for each in self._trains.functions}
+        found: dict[Scope, Site] = {}
+        for site in self._script.sites if trained else ():
+            for given in arguments(site.node):
+                if isinstance(given, ast.Name | ast.Attribute) and last_name(given) in trained:
+                    if self.draws.is_of_unknown(site):
+                        values = self._names.site_values(given, site)
+                        found.update((each.scope, site) for each in values if isinstance(each, Function))
+        return found
+
+    def _searching(self, function: Scope | None) -> Site | None:
+        """Return the call of a library that may choose the parameters of a training function.
+
+        One that gets nothing but the function reads the command line.
+        """
+        site = self.handed_out.get(function) if function is not None else None
+        return site if site is not None and len(arguments(site.node)) > 1 else None
 
     @cached_property
     def _differing(self) -> frozenset[str]:
