@@ -74,6 +74,23 @@ def _compiled(text: str) -> types.CodeType:
     return compile(text, "derived_file", "exec")
 
 
+def points(text: str) -> dict[str, dict[str, Any]]:
+    """The arguments of each function that has some in a comment above it.
+
+    The comment is ``# at: x=0.7, n=5``; further lines of it may follow.
+    """
+    noted = re.findall(r"^# at: (.*(?:\n# .*)*)\n(?:@.*\n)*def (\w+)", text, re.MULTILINE)
+    return {name: point(at) for at, name in noted}
+
+
+def point(noted: str) -> dict[str, Any]:
+    """The arguments that the comment of a function notes."""
+    import numpy
+
+    arguments: dict[str, Any] = eval(f"dict({noted.replace('#', '')})", {"np": numpy})
+    return arguments
+
+
 def names_of(text: str) -> list[str]:
     """The functions of a file."""
     return re.findall(r"^def (\w+)\(", text, re.MULTILINE)

@@ -13,9 +13,8 @@ from collections.abc import Iterator
 from itertools import islice
 from types import ModuleType
 
-import numpy as np
 import pytest
-from derived import FOLDER, Trial, alone, answer, trials
+from derived import FOLDER, Trial, alone, answer, point, trials
 from random_aliases import Author
 from random_rows import Author as RowAuthor
 
@@ -62,10 +61,10 @@ def test_a_derivative_is_right_or_refused_as_noted(name: str, mode: Mode) -> Non
     file, lines = CASES[name]
     text = alone(TEXTS[file], name)
     (at,) = (line for line in lines if line.startswith("# at: "))
-    point = eval(f"dict({at[6:]})", {"np": np})
-    fixed = tuple(each for each, value in point.items() if isinstance(value, int))
+    given = point(at[6:])
+    fixed = tuple(each for each, value in given.items() if isinstance(value, int))
     wanted = _noted(lines, mode, "refused")
-    found = derive(text, name, mode, [each for each in point if each not in fixed])
+    found = derive(text, name, mode, [each for each in given if each not in fixed])
     if wanted:
         assert not isinstance(found, Derived)
         assert _said(found.refusals) == wanted
@@ -73,7 +72,7 @@ def test_a_derivative_is_right_or_refused_as_noted(name: str, mode: Mode) -> Non
     assert isinstance(found, Derived), found
     assert _said(found.shared) == _noted(lines, mode, "shared")
     asked = [line.partition(" asks: ")[2] for line in lines if line.startswith(f"# {mode} asks: ")]
-    trial = Trial(text, name, copy.deepcopy(point), fixed)
+    trial = Trial(text, name, copy.deepcopy(given), fixed)
     check = trial.forward if mode == "forward" else trial.reverse
     if asked:
         with pytest.raises(AssertionError, match=re.escape(asked[0])):

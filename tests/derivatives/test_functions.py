@@ -7,54 +7,13 @@ import re
 from typing import Any
 
 import pytest
-from derived import FOLDER, Trial, alone, close, loaded, made, moved, names_of
+from derived import FOLDER, Trial, alone, close, loaded, made, moved, names_of, points
 
 from trainshift.derivatives import Derived, Refused, derive
 
 TEXT = (FOLDER / "numbers.py").read_text(encoding="utf-8")
+POINTS = points(TEXT)
 ARRAYS = (FOLDER / "arrays.py").read_text(encoding="utf-8")
-LEAF = {"left": None, "value": 0.7, "right": None}
-POINTS: dict[str, dict[str, Any]] = {
-    "newton": {"a": 2.0, "x0": 1.3},
-    "newton_while": {"a": 2.0},
-    "rosen": {"p": [0.5, 0.7]},
-    "horner": {"coeffs": [1.0, 2.0, 3.0], "x": 0.5},
-    "horner_i": {"coeffs": (1.0, 2.0, 3.0), "x": 0.5},
-    "rk4": {"x": 1.0, "v": 0.2, "k": 2.0, "dt": 0.1, "n": 5},
-    "fib_like": {"a": 0.5, "b": 0.8, "n": 6},
-    "prod_rec": {"xs": [1.0, 2.0, 0.5], "i": 0},
-    "memo_top": {"x": 0.7},
-    "eliminate": {"a": [[4.0, 1.0, 0.5], [1.0, 3.0, 0.2], [0.3, 0.4, 5.0]], "b": [1.0, 2.0, 3.0]},
-    "params_dict": {"params": {"w": 0.5, "b": 0.1, "v": 2.0}, "x": 0.3},
-    "dict_items": {"weights": {"a": 1.0, "skip": 2.0, "b": 3.0}, "x": 0.3},
-    "closures": {"a": 0.5, "b": 0.7},
-    "higher": {"a": 0.5, "x": 0.7},
-    "counter": {"a": 0.5, "b": 0.7},
-    "breaks": {"x": 1.1, "n": 9},
-    "early": {"x": 2.0, "y": 1.3},
-    "lists": {"xs": [1.0, -2.0, 3.0, 0.5]},
-    "softmax_ce": {"logits": [1.0, 2.0, 0.5], "k": 1},
-    "rnn": {"wx": 0.4, "wh": 0.6, "b": 0.1, "xs": [1.0, 0.5, -0.3]},
-    "mlp": {"layers": [([[0.1, 0.2], [0.3, -0.4]], [0.1, 0.0]), ([[0.5, 0.6]], [0.2])], "x": [1.0, 0.5]},
-    "cond_expr": {"x": 1.0, "y": 0.4},
-    "tree_dict": {"tree": {"left": LEAF, "value": 2.0, "right": None}, "x": 0.4},
-    "tree_idx": {"t": (((), 0.4, ()), 1.3, ((), 0.8, ())), "x": 0.4},
-    "even": {"n": 5, "x": 0.4},
-    "kalman": {"zs": [1.0, 0.9, 1.2], "q": 0.1, "r": 0.5},
-    "ret_dict": {"a": 1.0, "b": 2.0},
-    "overwrite": {"x": 0.6},
-    "inner_loops": {"x": 0.9, "n": 5},
-    "while_nested": {"x": 0.9},
-    "bubble": {"xs": [3.0, 1.0, 2.0]},
-    "powers": {"x": 1.3, "y": 0.4},
-    "nested_tuple": {"x": 1.3, "y": 0.4},
-    "stack_machine": {"x": 1.3, "y": 0.4},
-    "mutating": {"x": 1.3, "y": 0.4},
-    "logsum": {"xs": [0.1, 0.5, 0.2]},
-    "uses_default": {"x": 1.3, "y": 0.4},
-    "matrix": {"a": [[1.0, 2.0], [3.0, 4.0]], "v": [0.5, 0.6]},
-    "enumerated": {"xs": [0.5, 0.6, 0.7]},
-}
 COUNTS = ("n", "i", "k")
 
 

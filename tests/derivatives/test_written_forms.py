@@ -2,55 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
 import pytest
-from derived import FOLDER, Trial
+from derived import FOLDER, Trial, points
 
 from trainshift.derivatives import Derived, derive
 
 TEXT = (FOLDER / "forms.py").read_text(encoding="utf-8")
-SQUARES = np.array([[[2.0, 0.3], [0.1, 1.5]], [[0.5, 1.0], [-0.7, 0.2]], [[1.0, 0.0], [0.4, 1.2]]])
-POINTS: dict[str, dict[str, Any]] = {
-    "keywords": {"x": np.array([0.6, -0.5, 0.2]), "y": 0.05},
-    "methods": {"x": np.array([0.6, -0.5, 0.2])},
-    "columns": {"m": np.array([[0.6, -0.5, 0.2], [0.1, 0.9, 0.3]]), "v": 0.7},
-    "grids": {"start": 0.3, "step": 0.7, "n": 4},
-    "tested": {"x": np.array([0.6, -0.5, 0.2]), "y": np.array([0.5, 0.7, 0.9])},
-    "determinants": {"a": SQUARES},
-    "values": {"x": np.array([0.6, -0.5]), "n": 3},
-    "repeated": {"x": np.array([0.6, -0.5]), "n": 3},
-    "ordered": {"xs": [0.6, -0.5, 0.9], "backwards": True},
-    "emitted": {"table": SQUARES[0], "seen": [1, 0, 1]},
-    "halved": {"x": 0.7, "n": 5},
-    "symmetric": {"x": np.array([0.6, -0.5]), "k": 0.7},
-    "optional": {"x": 0.7, "layers": [(0.5, None), (1.5, 0.3)], "w": None, "b": None},
-    "broken": {"xs": [0.5, 0.6, 2.0, 3.0], "ys": [1.0, 0.3, 2.0, 4.0], "k": 1.5},
-    "sorted_quickly": {"xs": [0.5, 0.6, -2.0, 3.0, 0.1]},
-    "tree": {"node": {"value": 1.0, "children": [{"value": 2.0}, {"value": 0.5}]}, "decay": 0.7},
-    "by_key": {"d": {"b": 0.5, "a": 2.0}, "x": 0.3},
-    "kept": {"a": 0.5, "b": 0.7},
-    "descended": {"angles": (0.3, 0.5), "lengths": [1.0, 0.8], "rate": 0.1},
-    "levinson": {"r": [1.0, 0.5, 0.2, 0.1]},
-    "missing": {"x": 0.6, "settings": {"a": 0.3}},
-    "asked": {"a": 0.5, "b": 0.7},
-    "simulated": {"bodies": [{"x": 0.1, "v": -0.9}, {"x": 1.0, "v": 0.3}], "pull": 0.7, "dt": 0.2},
-    "updated": {
-        "params": {"a": [0.5, 0.7], "b": [0.9]},
-        "slopes": {"a": [0.1, 0.2], "b": [0.3, 0.1], "more": [[0.5], [0.4]]},
-        "rate": 0.6,
-    },
-    "put_in_order": {"xs": [0.6, -0.5, 0.9], "k": 0.7},
-    "grouped": {"pairs": [("a", 0.6), ("b", 0.5), ("a", 0.4)], "k": 0.7},
-    "apart": {"p": [0.6, -0.5], "q": (-0.3, 0.8), "k": 0.7},
-    "smoothed": {
-        "signal": np.array([1.0, 0.5, -0.3]),
-        "kernel": np.array([0.2, 0.5, 0.3]),
-        "times": np.array([0.1, 0.6, 0.9]),
-    },
-    "taken_apart": {"m": SQUARES[:2].reshape(2, 4)[:, :3], "k": 0.7},
-}
+POINTS = points(TEXT)
 CHOSEN = {
     "methods": ["x"],
     "columns": ["m", "v"],
