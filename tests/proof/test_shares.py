@@ -284,7 +284,7 @@ def test_labels_of_divided_data_are_not_drawn() -> None:
 
 
 def test_weights_that_start_alike_are_no_data() -> None:
-    """Of data that are shuffled as a whole, the first steps of a rank may share no row with the original."""
+    """The first steps of a rank may share no row with the original, where all data are shuffled."""
 
     def process(name: str, steps: int, size: int) -> Record:
         rows = [[f"{name}{step}.{row}" for row in range(8)] for step in range(steps)]

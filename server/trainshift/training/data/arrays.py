@@ -27,7 +27,7 @@ _ARRAYS_ONLY = (
 )
 _LISTING = frozenset({"builtins.list", "builtins.tuple"})
 # Containers of arrays, which are not arrays.
-_HOLDING = (ast.List, ast.Tuple, ast.Dict)
+_HOLDING = (ast.List, ast.Tuple, ast.Dict, ast.DictComp)
 # Expressions that may select a part and can be read again.
 _CUTTING = (ast.Attribute, ast.BinOp, ast.Constant, ast.Name, ast.Slice, ast.Tuple, ast.UnaryOp)
 
@@ -116,7 +116,7 @@ def _held(values: Values) -> type[ast.expr] | None:
     """Return whether a value is a list or a dictionary of arrays."""
     shown = [value.node for value in values if isinstance(value, Display)]
     if len(shown) == len(values) == 1 and isinstance(shown[0], _HOLDING) and not _is_of_numbers(shown[0]):
-        return ast.Dict if isinstance(shown[0], ast.Dict) else ast.List
+        return ast.Dict if isinstance(shown[0], ast.Dict | ast.DictComp) else ast.List
     return None
 
 
