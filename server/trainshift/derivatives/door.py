@@ -129,8 +129,7 @@ def _as_written(module: Module, refusals: Iterable[Refusal]) -> tuple[Refusal, .
 def _start(module: Module, name: str, node: ast.FunctionDef) -> ast.FunctionDef:
     """The function with a name; raises `Impossible` if the name may have several meanings."""
     if module.globals.hidden is not None:
-        line, call = module.globals.hidden
-        said = f"{call} may bind any name of the file: write the names out"
+        line, said = module.globals.hidden
         raise Impossible((Refusal(line, 1, said),))
     meaning = module.globals.meaning(name)
     if meaning.function is not node:

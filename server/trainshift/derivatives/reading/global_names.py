@@ -13,12 +13,16 @@ from trainshift.python.names.reaching_bindings import Reaching
 from trainshift.python.names.scoping import owner_of
 from trainshift.python.names.script import Script
 from trainshift.python.names.values import Class, UserInstance
-from trainshift.python.syntax.chunk_syntax import Binding, Statement, dotted
+from trainshift.python.syntax.chunk_syntax import Binding, Statement, dotted, root_name
 
 BUILTINS = frozenset(dir(builtins))
 # The modules whose names are known, so that a star import binds exactly these.
 _MODULES = {"math": frozenset(each for each in dir(math) if not each.startswith("_"))}
-_HIDING = frozenset(("exec", "globals", "setattr"))
+# Calls of these without arguments give a dict of the names where they stand.
+_OWN_NAMES = frozenset(("locals", "vars"))
+_HIDING = frozenset(("exec", "globals", "setattr")) | _OWN_NAMES
+# What a function computes.
+_OF_FUNCTIONS = frozenset(("__code__", "__defaults__", "__kwdefaults__"))
 FunctionNode = ast.FunctionDef | ast.Lambda
 
 
@@ -236,13 +240,28 @@ class GlobalNames:
 
     @cached_property
     def hidden(self) -> tuple[int, str] | None:
-        """The line and the text of a call that may bind any name of the file, if there is one."""
+        """The line where any name of the file may be bound, or a function replaced, and why; if there is
+        one.
+        """
+        said = "{} may bind any name of the file: write the names out"
         for each in self.script.sites_named(*_HIDING):
             called = self.before(each.name, each.statement.top)
             if each.name == "setattr" and not _is_of_module(self, each.node, each.statement.top):
                 continue
+            if each.name in _OWN_NAMES and (each.node.args or each.statement.scope.kind != "module"):
+                continue
             if called.library == f"builtins.{each.name}" and isinstance(each.node.func, ast.Name):
-                return each.node.lineno, ast.unparse(each.node)
+                return each.node.lineno, said.format(ast.unparse(each.node))
+        for statement in self.script.top:
+            for node in ast.walk(statement.node):
+                match node:
+                    case ast.Subscript(ast.Name() | ast.Attribute() as modules, ast.Name("__name__")) if (
+                        Meaning(library="sys.modules") in self._of(modules, statement)
+                    ):
+                        return node.lineno, said.format(ast.unparse(node))
+                    case ast.Attribute(attr=attribute, ctx=ast.Store()) if attribute in _OF_FUNCTIONS:
+                        text = f"{ast.unparse(node)} is assigned: write it into the function's definition"
+                        return node.lineno, text
         return None
 
     def rebound(self, name: str, statement: Statement) -> int | None:
@@ -275,8 +294,8 @@ def _names_of(binding: Binding) -> tuple[str, ...]:
 
 def _is_of_module(names: GlobalNames, call: ast.Call, statement: Statement) -> bool:
     """Return whether the first argument of a call is a module or a library's member."""
-    root = dotted(call.args[0]).partition(".")[0] if call.args else ""
-    return bool(root and names.before(root, statement).library)
+    root = root_name(call.args[0]) if call.args else None
+    return root is not None and bool(names.before(root.id, statement).library)
 
 
 def _calls(node: ast.stmt) -> bool:
