@@ -552,14 +552,15 @@ class Pull(Writer):
             if param in carried:
                 others = placed if param in altered else taken_up
                 place = self._handed_over(child, others, target, param)
-                taken_up.append(child.expr)
-                placed.append(child.expr)
                 if place is None:
                     held = self._bar_of(child)
                     arguments.append(self._made_for(child))
                     results.append(terms.name(held))
                     after.append((child, held))
                 else:
+                    # Only what has no adjoint of its own keeps others from theirs.
+                    taken_up.append(child.expr)
+                    placed.append(child.expr)
                     arguments.append(place)
                     results.append(place)
                 continue
