@@ -134,6 +134,34 @@ def test_rows_that_steps_have_added_up_divide_gradients() -> None:
     assert "len(a) comes from a rank's own data" in found.reason
 
 
+BY_NUMBER = """net = tf.keras.Sequential([tf.keras.layers.Dense(1, input_shape=(4,))])
+opt = tf.keras.optimizers.SGD(0.1)
+for epoch in range(3):
+    for i in range(0, len(x), 8):
+        a, b = x[i : i + 8], y[i : i + 8]
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean((net(a) - b) ** 2)
+        grads = tape.gradient(loss, net.trainable_variables)
+        CHANGE
+        opt.apply_gradients(zip(grads, net.trainable_variables))
+"""
+NEXT = BY_NUMBER.replace("    a, b = x[i : i + 8], y[i : i + 8]", "    a, b = next(rows)").replace(
+    "opt =", "rows = iter(tf.data.Dataset.from_tensor_slices((x, y)).repeat().batch(8))\nopt ="
+)
+
+
+@pytest.mark.parametrize(("loop", "cause"), [(BY_NUMBER, "y[i : i + 8]"), (NEXT, "next(rows)")])
+def test_rows_that_a_number_or_an_iterator_gives_are_a_ranks_own(loop: str, cause: str) -> None:
+    found = convert(HEAD + loop.replace("CHANGE", "grads = [g * (1 + np.mean(b)) for g in grads]"))
+    assert found.status is Status.REFUSED or found.doubts
+    told = "\n".join([found.reason, *(each.text for each in found.doubts)])
+    assert cause in told
+    assert "ranks would apply different gradients" in told
+    alike = convert(HEAD + loop.replace("CHANGE", "grads = [g * (1 + epoch) for g in grads]"))
+    assert alike.status is Status.CONVERTED, alike.reason
+    assert "different gradients" not in "\n".join(each.text for each in alike.doubts)
+
+
 def test_a_module_gives_what_it_draws_for_a_name() -> None:
     lazy = "import random\n\n\ndef __getattr__(name):\n    return random.uniform(0.001, 0.1)\n"
     main = f"import lazy\n{HEAD}net = tf.keras.Sequential([tf.keras.layers.Dense(1)])\n"

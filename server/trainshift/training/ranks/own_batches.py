@@ -130,7 +130,7 @@ class OwnBatches:
             for each in self._script.statements
             if isinstance(each.node, ast.For | ast.AsyncFor) and trains(each) and self._has_losses(each)
         }
-        counting = {each for each, at in loops.items() if counts(self._program, at)}
+        counting = {each for each, at in loops.items() if self._only_counts(at)}
         fits = [each.site.statement for each in self._program.fact(Fits).fits]
         outer = {
             True: self._around([*loops, *fits]),
@@ -140,10 +140,16 @@ class OwnBatches:
         found: dict[bool, list[ast.expr]] = {False: [], True: []}
         for each, start in loops.items():
             for at in self._passed_on(start) if each not in outer[each in counting] else ():
-                is_count = counts(self._program, at)
+                is_count = self._only_counts(at)
                 if is_count or not (isinstance(at.node, ast.List | ast.Tuple) or is_uniform(at)):
                     found[is_count].append(at.node)
         return found
+
+    def _only_counts(self, at: Occurrence) -> bool:
+        """Return whether a loop iterates over numbers, or over a rank's share of them."""
+        while isinstance(at.node, ast.Subscript) and isinstance(at.node.slice, ast.Slice):
+            at = at.part(at.node.value)
+        return counts(self._program, at)
 
     def _has_losses(self, loop: Statement) -> bool:
         """Return whether each pass of a loop computes a loss, and not only applies gradients."""
