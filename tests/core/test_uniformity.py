@@ -162,12 +162,25 @@ def test_rows_that_a_number_or_an_iterator_gives_are_a_ranks_own(loop: str, caus
     assert "different gradients" not in "\n".join(each.text for each in alike.doubts)
 
 
-def test_a_module_gives_what_it_draws_for_a_name() -> None:
+@pytest.mark.parametrize(("head", "rate"), [("import lazy", "lazy.rate"), ("from lazy import rate", "rate")])
+def test_a_module_gives_what_it_draws_for_a_name(head: str, rate: str) -> None:
     lazy = "import random\n\n\ndef __getattr__(name):\n    return random.uniform(0.001, 0.1)\n"
-    main = f"import lazy\n{HEAD}net = tf.keras.Sequential([tf.keras.layers.Dense(1)])\n"
-    main += "net.compile(tf.keras.optimizers.SGD(lazy.rate), 'mse')\nnet.fit(x, y)\n"
+    main = f"{head}\n{HEAD}net = tf.keras.Sequential([tf.keras.layers.Dense(1)])\n"
+    main += f"net.compile(tf.keras.optimizers.SGD({rate}), 'mse')\nnet.fit(x, y)\n"
     causes = [each.cause for each in program_of(main, {"lazy.py": lazy}).fact(Sinks).divergences]
     assert {each.kind for each in causes} == {CauseKind.DRAW}
+
+
+def test_a_callback_sets_weights_by_the_loss_of_its_ranks_batch() -> None:
+    found = convert(
+        f"{HEAD}\n\nclass Shrink(tf.keras.callbacks.Callback):\n"
+        "    def on_train_batch_end(self, batch, logs=None):\n"
+        "        kernel = self.model.layers[0].kernel\n"
+        "        kernel.assign(kernel / (1 + logs['loss']))\n\n\n"
+        "net = tf.keras.Sequential([tf.keras.layers.Dense(1)])\nnet.compile('sgd', 'mse')\n"
+        "net.fit(x, y, callbacks=[Shrink()])\n"
+    )
+    assert "kernel.assign(hvd.broadcast_object(kernel / (1 + logs['loss']), root_rank=0))" in found.text
 
 
 @pytest.mark.parametrize(

@@ -340,11 +340,7 @@ class Provenance:
                 if method is not None and is_property(method):
                     yield _returns(method)
             elif isinstance(value, Module) and self._script.workspace is not None:
-                script = self._script.workspace.script(value.path)
-                bound = script.module_bindings if script is not None else {}
-                for each in bound.get("__getattr__", ()) if node.attr not in bound else ():
-                    if each.inner is not None:
-                        yield _returns(each.inner)
+                yield from _given_by_module(self._script.workspace.script(value.path), node.attr)
 
     def given_to_fields(self, at: Occurrence) -> Iterator[Step]:
         """Yield the steps to constructor arguments for an attribute that is a field of a dataclass."""
@@ -416,19 +412,30 @@ class Provenance:
         if workspace is None:
             return UNSEEN
 
+        steps: list[Step] = []
+
         def imported(each: Binding) -> list[Binding]:
             if each.kind != "import":
                 return []
             path, names = workspace.locate(self._script.home(each.scope), each.full_name)
             script = workspace.script(path) if path and len(names) == 1 else None
+            steps.extend(_given_by_module(script, names[0]) if script is not None else ())
             return script.module_bindings.get(names[0], []) if script is not None else []
 
-        steps = [
+        steps += [
             self._script.home(each.scope).names.source_of(each)
-            for each in reachable([binding], imported)
+            for each in list(reachable([binding], imported))
             if each.kind != "import"
         ]
         return joined(steps) if steps else UNSEEN
+
+
+def _given_by_module(script: LinkedScript | None, name: str) -> Iterator[Step]:
+    """Yield the steps to what a module's ``__getattr__`` returns for a name that the module lacks."""
+    bound = script.module_bindings if script is not None else {}
+    for each in bound.get("__getattr__", ()) if name not in bound else ():
+        if each.inner is not None:
+            yield _returns(each.inner)
 
 
 def _either(ways: list[Handed]) -> Handed:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from itertools import pairwise
 
@@ -25,6 +26,7 @@ _HELD = frozenset(
     | {"recurrent_kernel"}
 )
 _COPYING = ("Variable", "enumerate", "identity", "list", "reversed", "zip")
+_HOOK = re.compile(r"on_((train_)?batch|epoch)_(begin|end)$")
 # The methods of layers and models that run in each step.
 _RUN = ("call", "train_step")
 
@@ -66,18 +68,20 @@ class SetWeights:
             return False
         if site.name == "set_weights":
             return True
-        receiver = site.node.func.value
-        if isinstance(receiver, ast.Attribute) and receiver.attr in _HELD:
-            owners = self._names.site_values(receiver.value, site)
-            if any(isinstance(each, Unknown) or self._names.is_a(each, *api.LAYER) for each in owners):
-                return True
         step = self._names.steps_back
         listed = reachable(
             [of_call(site).part(site.node.func.value)],
             lambda at: self._elements_of(at, step(at)),
             lambda at: (at.node, at.scope),
         )
-        return any(isinstance(at.node, ast.Attribute) and at.node.attr in VARIABLE_LISTS for at in listed)
+        return any(isinstance(at.node, ast.Attribute) and self._is_weight(at.node, at) for at in listed)
+
+    def _is_weight(self, node: ast.Attribute, at: Occurrence) -> bool:
+        """Return whether an attribute is a list of variables, or a weight of a layer."""
+        owners = self._names.values(node.value, *at[1:3]) if node.attr in _HELD else ()
+        return node.attr in VARIABLE_LISTS or any(
+            isinstance(each, Unknown) or self._names.is_a(each, *api.LAYER) for each in owners
+        )
 
     def _elements_of(self, at: Occurrence, step: Step | None) -> Iterator[Occurrence]:
         """Yield what an element comes from: the list that it is in, or the one whose copies it is in."""
@@ -93,6 +97,8 @@ class SetWeights:
 
     def trains_on(self, statement: Statement) -> bool:
         """Return whether a statement runs between two steps: in a loop that trains, or between two."""
+        if self._is_in_hook(statement.scope):
+            return True
         trains = self._program.fact(WhatTrains).statement_trains
         for each in (statement, *statements_around(self._names, statement)):
             if isinstance(each.node, LOOPS) and trains(each):
@@ -102,6 +108,16 @@ class SetWeights:
             if any(map(trains, beside[:at])) and any(map(trains, beside[at + 1 :])):
                 return True
         return False
+
+    def _is_in_hook(self, scope: Scope) -> bool:
+        """Return whether Keras calls code between two steps: ``on_epoch_end`` of a callback."""
+        function, cls = scope.function(), class_around(scope)
+        return (
+            function is not None
+            and cls is not None
+            and _HOOK.match(function.name) is not None
+            and self._names.descends(cls, *api.CALLBACK)
+        )
 
     @cached_property
     def _blocks(self) -> dict[tuple[Statement | None, Scope | None], list[Statement]]:
