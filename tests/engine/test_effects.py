@@ -115,6 +115,17 @@ def test_a_module_is_judged_by_the_program_that_it_is_part_of() -> None:
     assert (parted.effect, parted.severity) == (Effect.DOUBTS, Severity.WARNING)
 
 
+@pytest.mark.parametrize(("programs", "effect"), [(4, Effect.NONE), (5, None)])
+def test_of_more_programs_than_are_searched_nothing_is_known(programs: int, effect: Effect | None) -> None:
+    start = "from sklearn import svm\nfrom built import layers\n\nsvm.SVC().fit([[0], [1]], [0, 1])\n"
+    starts = {f"/p/start_{number}.py": start for number in range(programs)}
+    diagnostics = check(
+        BUILT, None, "/p/built.py", files_in_memory({"/p/built.py": BUILT, **starts})
+    ).diagnostics
+    (alias,) = [each for each in diagnostics if each.code == "TF03"]
+    assert alias.effect is effect
+
+
 def test_by_the_letter_the_conversion_is_not_asked() -> None:
     settings = Settings(restrictions=LETTER)
     (alias,) = found(LOOP, "TF03", settings)

@@ -119,11 +119,12 @@ def _done(analysis: Analysis, fault: Fault | None) -> Iterator[tuple[Span, froze
             yield change.target, frozenset(change.causes) or _OWN_CAUSES[change.rule], Effect.DOUBTS, ""
 
 
-def forecast_around(program: Program, files: ParsedFiles | None, runtime: Runtime | None) -> Forecast:
+def forecast_around(program: Program, files: ParsedFiles | None, runtime: Runtime | None) -> Forecast | None:
     """Forecast the conversion of a script, by the choices of its program.
 
-    `files` are searched for the programs that contain it, and the first one that trains is converted. The
-    text is only for a program that the script starts.
+    `files` are searched for the programs that contain it, and the first one that trains is converted. None
+    if there are more than `MOST_STARTS`, and none of the first ones trains.  The text is only for a
+    program that the script starts.
     """
     script, choices = program.script, program.choices
     # A file that nothing imports starts the only program that contains it.
@@ -136,6 +137,8 @@ def forecast_around(program: Program, files: ParsedFiles | None, runtime: Runtim
         found = files.once(("forecast", *key), partial(_of_file, *key, files))
         if found is not None:
             return Forecast(tuple(each for each in found.outcomes if each.path == script.path))
+    if len(starts) > MOST_STARTS:
+        return None  # One of the programs that were not searched may train.
     if files is not None and len(script.linked) > 1 and _is_as_for_others(script, files, runtime):
         key = script.path, choices
         found = files.once(("forecast", *key), partial(_of_file, *key, files)) or Forecast(())
