@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from programs import changed, converted
 from trainshift.core.program import Program
-from trainshift.engine.conversion import Status
+from trainshift.engine.conversion import Status, convert
 from trainshift.python.names.occurrence import of_call
 from trainshift.python.names.script import Script, read_script
 from trainshift.training.uniformity.chosen_rows import ChosenRows
@@ -67,3 +69,18 @@ def test_the_shape_of_shuffled_data_holds_none_of_its_rows() -> None:
     draws = program.fact(ChosenRows).draws
     assert not draws(shape)
     assert draws(rows)
+
+
+@pytest.mark.parametrize(
+    ("size", "whole"), [("n", True), ("len(x)", True), ("x.shape[0]", True), ("32", False), ("n // 2", False)]
+)
+def test_rows_that_all_are_one_batch_in_order_stay_together(size: str, whole: bool) -> None:
+    code = (
+        "import numpy as np\nimport tensorflow as tf\n\nx, a = np.load('x.npy'), np.load('a.npy')\n"
+        "n = x.shape[0]\nmodel = tf.keras.Sequential([tf.keras.layers.Dense(1)])\n"
+        f"model.compile('sgd', 'mse')\nmodel.fit([x, a], x, batch_size={size}, shuffle=False)\n"
+    )
+    result = convert(code)
+    assert result.status is Status.CONVERTED
+    assert ("hvd.size()]" not in result.text) is whole
+    assert any("each batch has all rows" in str(each) for each in result.decisions) is whole

@@ -171,3 +171,14 @@ def test_a_model_of_tensorflows_private_copy_of_keras_is_refused_by_its_name() -
     assert result.status is Status.REFUSED
     assert "model.fit(...) trains a model of tensorflow.python.keras" in result.reason
     assert "import Keras from tensorflow.keras" in result.reason
+
+
+def test_a_script_that_predicts_on_several_gpus_is_left_alone() -> None:
+    model = (
+        "from keras.models import load_model\nfrom keras.utils import multi_gpu_model\n"
+        "model = multi_gpu_model(load_model('m.h5'), gpus=2)\n"
+    )
+    assert convert(f"{model}print(model.predict([1.0]))\n").status is Status.NOTHING_FOUND
+    result = convert(f"{model}model.compile('sgd', 'mse')\nmodel.fit([1.0], [1.0])\n")
+    assert result.status is Status.REFUSED
+    assert "multi_gpu_model splits" in result.reason

@@ -486,3 +486,15 @@ def test_a_fix_is_written_for_the_keras_that_a_project_asks_for(requirements: st
     text = PLAIN.replace(", callbacks=[hvd.callbacks.BroadcastGlobalVariablesCallback(0)]", "")
     result = fixed(Plain(text), Settings(select=("HZ",)), demanded=lambda: runtime)
     assert written in result.text
+
+
+def test_a_rate_is_set_by_the_backend_that_a_star_import_may_give() -> None:
+    code = (
+        "from keras.callbacks import *\nfrom keras.layers import *\nimport tensorflow as tf\n\n\n"
+        "class Rate(Callback):\n    def on_epoch_begin(self, epoch, logs=None):\n"
+        "        K.set_value(self.model.optimizer.lr, 0.1 / (1 + epoch))\n\n\n"
+        "model = tf.keras.Sequential([tf.keras.layers.Dense(1)])\n"
+        "model.compile(tf.keras.optimizers.SGD(0.1), 'mse')\n"
+        "model.fit(tf.ones((64, 3)), tf.ones((64, 1)), callbacks=[Rate()])\n"
+    )
+    assert "K.set_value(self.model.optimizer.lr, 0.1 / (1 + epoch) * hvd.size())" in convert(code).text

@@ -259,6 +259,8 @@ def _foreign_setup(program: Program) -> tuple[Site, str] | None:
             return site, f"the optimizer that {site.name} uses cannot be wrapped; call its minimize instead"
         for name in program.names.full_names(site.node.func, site.scope, site.statement):
             foreign = _FOREIGN.get(name.removeprefix("tensorflow.").removeprefix("compat.v1."))
+            if foreign is _SPLIT and not (program.fact(Loops).own or program.fact(Loops).possible):
+                continue  # It predicts.
             if foreign is not None and name.startswith(("tensorflow.", "keras.")):
                 return site, foreign
             if api.is_subclass(name, *api.STRATEGY) and not is_of_one_branch(site):

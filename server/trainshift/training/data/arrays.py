@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from trainshift.core.program import Program
-from trainshift.python.names.occurrence import Occurrence
+from trainshift.python.names.occurrence import Occurrence, of_call
 from trainshift.python.names.values import Display, Values
 from trainshift.python.syntax.chunk_syntax import Site, hides_arguments
 from trainshift.training.datasets.draw_remedies import Draw, Remedies
@@ -26,6 +26,7 @@ _ARRAYS_ONLY = (
     *("keras.datasets.", "tensorflow.keras.datasets."),
 )
 _LISTING = frozenset({"builtins.list", "builtins.tuple"})
+_ONE_BATCH = "each batch has all rows, which may need each other, as those of a graph do"
 # Containers of arrays, which are not arrays.
 _HOLDING = (ast.List, ast.Tuple, ast.Dict, ast.DictComp)
 # Expressions that may select a part and can be read again.
@@ -60,7 +61,30 @@ class Arrays:
 def read_arrays(program: Program, fit: Fit) -> Arrays | None:
     """The arrays of a `fit`, which all have the same length; None if they may not be arrays."""
     given = [each for name in _GIVEN if (each := fit.given(name)) is not None]
+    if _is_one_batch(program, fit):
+        return Arrays((), reason=_ONE_BATCH)
     return read_given(program, fit.site, given, fit.certain and fit.given("y") is not None)
+
+
+def _is_one_batch(program: Program, fit: Fit) -> bool:
+    """Return whether each step takes all rows in their order, as those of a graph, which need each other."""
+    shuffles, size = fit.given("shuffle"), fit.given("batch_size")
+    if size is None or not isinstance(shuffles, ast.Constant) or shuffles.value is not False:
+        return False
+    at = of_call(fit.site).part(size)
+    step = program.names.steps_back(at)
+    found = [at] if step is None or step.unseen or not step.sources else step.sources
+    return all(_counts_rows(program, each) for each in found)
+
+
+def _counts_rows(program: Program, at: Occurrence) -> bool:
+    """Return whether an expression is ``len(x)`` or ``x.shape[0]``."""
+    node = at.node
+    if isinstance(node, ast.Call):
+        return "builtins.len" in program.names.full_names(node.func, at.scope, at.statement)
+    if not isinstance(node, ast.Subscript) or not isinstance(node.value, ast.Attribute):
+        return False
+    return node.value.attr == "shape" and isinstance(node.slice, ast.Constant) and node.slice.value == 0
 
 
 def read_given(program: Program, site: Site, given: list[ast.expr], certain: bool) -> Arrays | None:

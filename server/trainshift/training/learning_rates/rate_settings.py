@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from trainshift.core.program import Program
 from trainshift.libraries import api
 from trainshift.python.names.occurrence import Occurrence
+from trainshift.python.names.values import UNKNOWN
 from trainshift.python.syntax.chunk_syntax import Scope, Site, argument, last_name
 from trainshift.training.execution.graph_slice import occurrences_behind
 from trainshift.training.horovod.existing_use import Horovod
@@ -134,7 +135,9 @@ class RateSettings:
 
     def assigned(self, site: Site) -> tuple[ast.expr | None, ast.expr | None]:
         """The variable and the value in ``variable.assign(x)`` and ``K.set_value(variable, x)``."""
-        if self._names.calls(site, "tensorflow.keras.backend.set_value"):
+        # Older Keras gives its backend, K, with ``from keras.layers import *``.
+        is_hidden = site.name == "set_value" and self._names.callee(site) <= {UNKNOWN}
+        if is_hidden or self._names.calls(site, "tensorflow.keras.backend.set_value"):
             return argument(site.node, 0, "x"), argument(site.node, 1, "value")
         if site.name != "set_value" and isinstance(site.node.func, ast.Attribute):
             return site.node.func.value, argument(site.node, 0, "value", "delta")
