@@ -516,7 +516,7 @@ def test_what_a_class_draws_that_nothing_makes_diverges_nowhere(name: str, is_to
         (
             "/p/other.py",
             "import horovod.tensorflow as hvd\nfrom report import told\n\nhvd.init()\ntold(2)\n",
-            False,
+            True,
         ),
         ("/p/tests/test_report.py", "from report import told\n\n\ndef test_it():\n    told(1)\n", True),
         ("/p/notes/try.ipynb", "{}", True),

@@ -46,7 +46,7 @@ _ESSENTIAL = frozenset(rule.code for rule in TRANSFORMS if rule.essential)
 _SAID_BY = {hazard.code: hazard.said_by for hazard in HAZARDS}
 _MENDED_BY = {hazard.code: hazard.mended_by for hazard in HAZARDS}
 Holds: TypeAlias = Callable[[str, frozenset[Span]], bool]
-"""A function that tells whether no other program needs Horovod to be started in some functions of a file."""
+"""A function that tells whether no other program runs some functions of a file."""
 _OPTIONAL = "Horovod is imported under a condition and may be missing; by hand: {}"
 
 
@@ -181,7 +181,7 @@ def analyze_script(
     `pause` is called repeatedly, and may raise to abort the analysis: the script is unusable then, unless it
     `is_shared`.  `choices` are those of the conversion.  If possible, the rules reuse the `known` program of
     the single script for the same choices, which its owner keeps.  `holds` tells whether no
-    other program needs Horovod to be started in some functions of a file.
+    other program runs some functions of a file.
     """
     is_known = (
         known is not None and known.choices == (choices or Choices()) and script.linked == [known.script]

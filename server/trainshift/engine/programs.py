@@ -16,7 +16,6 @@ from trainshift.python.names.script import Script, all_run
 from trainshift.python.source.source import Span
 from trainshift.python.syntax.chunk_syntax import behind_main_guard
 from trainshift.python.syntax.code import Code
-from trainshift.training.horovod.existing_use import Horovod
 from trainshift.training.loops.loop_reader import candidates
 
 
@@ -40,17 +39,18 @@ class Programs:
         return self._importers[path]
 
     def holds(self, start: str, path: str, functions: Collection[Span]) -> bool:
-        """Return whether every other file that runs some functions of the one at `path` starts Horovod
-        itself.
+        """Return whether no other program runs some functions of the file at `path`.
+
+        Whether it starts Horovod by now does not count: the result would depend on the order of conversions.
         """
         if not self._files.searches_all(path) or self._files.has_notebooks(path):
             return False
         above = reachable([path], self._all_importers)
         others = (each for each in above if each != start and not self._is_inner(each))
-        return all(self._run_unstarted(each, path).isdisjoint(functions) for each in others)
+        return all(self._run_elsewhere(each, path).isdisjoint(functions) for each in others)
 
-    def _run_unstarted(self, start: str, path: str) -> frozenset[Span]:
-        """The functions of the file at `path` that another start file runs without starting Horovod."""
+    def _run_elsewhere(self, start: str, path: str) -> frozenset[Span]:
+        """The functions of the file at `path` that another start file runs."""
         return self._files.once(("run", start, path), partial(self._find_run, start, path))
 
     def _find_run(self, start: str, path: str) -> frozenset[Span]:
@@ -61,8 +61,6 @@ class Programs:
             return frozenset()
         program = Program(script)
         try:
-            if program.fact(Horovod).calls("init"):
-                return frozenset()
             runs = workspace.runs if not workspace.left_out else all_run
             scopes = (scope for facts in other.facts for scope in facts.scopes)
             return frozenset(
