@@ -17,7 +17,9 @@ from trainshift.engine import conversion
 from trainshift.engine.conversion import Conversion, Status
 
 CLEAN = next(folder / "before.py" for folder in SCRIPTS if folder.name == "mnist_tape")
-REFUSED = "import tensorflow as tf\n\nwith tf.Session() as sess:\n    pass\n"
+REFUSED = (
+    "import tensorflow as tf\nfrom steps import step\n\nwith tf.Session() as sess:\n    sess.run(step)\n"
+)
 NOT_PYTHON = "import tensorflow as tf\nif\n"
 
 

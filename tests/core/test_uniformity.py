@@ -227,6 +227,42 @@ def test_a_mend_that_is_dropped_is_seen_in_the_result(source: str, sink: str) ->
         )
 
 
+def test_what_layers_are_called_on_is_no_batch_while_a_model_is_built() -> None:
+    text = """\
+import numpy as np
+import tensorflow as tf
+
+
+class Doubling(tf.keras.layers.Layer):
+    def call(self, inputs):
+        doubled = inputs * 2.0
+        return doubled
+
+
+def gathered(inputs):
+    found = []
+    for each in inputs:
+        found.append(Doubling()(each))
+    return found
+
+
+def joined(parts):
+    if len(parts) > 1:
+        return tf.keras.layers.Concatenate()(parts)
+    return parts[0]
+
+
+inputs = [tf.keras.Input((1,)), tf.keras.Input((1,))]
+model = tf.keras.Model(inputs, tf.keras.layers.Dense(1)(joined(gathered(inputs))))
+model.compile("sgd", "mse")
+rows = np.ones((64, 1), "float32")
+model.fit([rows, rows], rows, batch_size=8, epochs=2)
+"""
+    result = convert(text)
+    assert result.status is Status.CONVERTED
+    assert "broadcast_object" not in result.text
+
+
 def test_a_length_that_is_made_of_itself_is_no_endless_question() -> None:
     text = f"{HEAD}count = 3\nfor _ in range(4):\n    count = len(names[:count])\nprint(count)\n"
     script = read_script(text.replace("count = 3", "count, names = 3, glob.glob('*')"))

@@ -61,6 +61,10 @@ class OwnBatches:
             and _measured(node.value) is not None
         )
 
+    def is_fed(self, cause: Cause) -> bool:
+        """Return whether the cause is what a layer is called on, as it also is while a model is built."""
+        return self._is_given(cause.at, (_CALL,))
+
     def _takes(self, at: Occurrence) -> bool:
         node = at.node
         if node in self._iterated:
@@ -71,7 +75,14 @@ class OwnBatches:
             return last_name(node.func) in _NEXT and not is_new and self._is_in_training(at)
         if isinstance(node, ast.Subscript):
             return isinstance(node.slice, ast.Slice) and self._is_by_turn(node.slice, at)
-        return isinstance(node, ast.Name) and node.id in self._given.get(at.scope.function(), ())
+        return self._is_given(at, (*_STEPS, _CALL))
+
+    def _is_given(self, at: Occurrence, methods: tuple[str, ...]) -> bool:
+        """Return whether Keras hands a value to one of some methods."""
+        function = at.scope.function()
+        given = self._given.get(function, ())
+        named = function.name if function is not None else ""
+        return isinstance(at.node, ast.Name) and at.node.id in given and named in methods
 
     def _is_in_training(self, at: Occurrence) -> bool:
         """Return whether an expression is evaluated anew for the steps of a training."""
@@ -94,8 +105,11 @@ class OwnBatches:
         measured = _measured(at.node)
         if measured is None:
             return False
+        is_fed = at.scope.function() in self._given or self._is_in_training(at)
         takes = [
-            each for each in self._program.fact(Uniformity).behind(at.part(measured)) if self._takes(each)
+            each
+            for each in self._program.fact(Uniformity).behind(at.part(measured))
+            if self._takes(each) and (is_fed or not self._is_given(each, (_CALL,)))
         ]
         return bool(takes) and not any(map(self._is_whole, takes))
 

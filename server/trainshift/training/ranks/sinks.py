@@ -148,7 +148,7 @@ class Sinks:
             reached = uniformity.causes(at, of, own.is_alike, own.cause)
         if sink is Sink.SHAPE:
             # A graph is built before it is fed.
-            reached = [each for each in reached if not uniformity.is_fed(each)]
+            reached = [each for each in reached if not (uniformity.is_fed(each) or own.is_fed(each))]
         if sink not in (Sink.TURNS, Sink.STOP, Sink.EPOCH):
             # Weights are broadcast, wherever they were read; the steps of other ranks remain unknown.
             reached = [each for each in reached if each.site is None or each.site.name not in _PRESENCE]
