@@ -13,7 +13,7 @@ SAMPLE := fixtures/scripts/mnist_tape/before.py
 # Modules are compiled when they are imported first: most of what TensorFlow installs never is.
 INSTALL := pip install -q --no-compile
 ONE_RULE = $(if $(RULE),--rule $(RULE))
-OF_PYTHON = $(if $(filter AD% ad%,$(RULE)),tests/derivatives/test_derivation_fixtures.py)
+OF_PYTHON = $(if $(filter AD% ad%,$(RULE)),tests/cases/test_derivation_fixtures.py)
 # Without the compiled modules that Python keeps, each process of a test would compile all anew.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -64,7 +64,7 @@ test-libraries: $(VENV)/.proof $(LIBRARIES)/.done
 	$(call part,nice -n 10 $(BIN)/pytest tests/proof/test_libraries.py)
 
 test-paddle: $(VENV)/.dev $(PADDLE)/.done
-	$(call part,nice -n 10 $(BIN)/pytest tests/static_proof -m paddle -n 2)
+	$(call part,nice -n 10 $(BIN)/pytest tests/proof/paddle -m paddle -n 2)
 
 test-lint: $(VENV)/.dev
 	$(call part,$(LINT))
@@ -119,7 +119,7 @@ format: $(VENV)/.dev $(VENV)/.extension  ## Format and fix what can be fixed.
 	cd $(EXTENSION) && $(NPM) run -s format
 
 fixtures: $(VENV)/.dev  ## Rewrite what the fixtures expect (of one rule: RULE=hv05); read the diff.
-	$(BIN)/pytest -q tests/test_fixtures.py tests/test_restrictions.py $(OF_PYTHON) --update-fixtures $(ONE_RULE)
+	$(BIN)/pytest -q tests/cases/test_fixtures.py tests/cases/test_restrictions.py $(OF_PYTHON) --update-fixtures $(ONE_RULE)
 
 docs: $(VENV)/.dev  ## Rewrite the pages and the lists of all codes.
 	$(BIN)/python -m trainshift.dev.docgen
@@ -134,16 +134,16 @@ api: $(VENV)/.proof $(KERAS3)/.done  ## Regenerate the TensorFlow data from the 
 	PYTHONPATH=server $(KERAS3)/bin/python -m trainshift.dev.generate_keras_signs
 
 bench: $(VENV)/.dev $(VENV)/.proof $(BENCH)/.done  ## Time the server, a conversion and a check against peers, each in one run.
-	PYTHONPATH=tests $(BIN)/python -m benchmarks.server_speed
-	PYTHONPATH=tests $(BIN)/python -m benchmarks.program_speed
-	PYTHONPATH=tests $(BIN)/python -m benchmarks.convert_speed
-	PYTHONPATH=tests $(BIN)/python -m benchmarks.check_speed
-	PYTHONPATH=tests $(BIN)/python -m benchmarks.repository_speed
-	PYTHONPATH=tests $(BIN)/python -m benchmarks.epoch_speed
-	PYTHONPATH=tests $(BIN)/python -m benchmarks.proof_speed
-	PYTHONPATH=tests $(BIN)/python -m benchmarks.derivative_speed
-	PYTHONPATH=tests $(BIN)/python -m benchmarks.static_speed
-	PYTHONPATH=tests $(BIN)/python -m benchmarks.suite_times $(TIMES)
+	PYTHONPATH=tests $(BIN)/python -m perf.server_speed
+	PYTHONPATH=tests $(BIN)/python -m perf.program_speed
+	PYTHONPATH=tests $(BIN)/python -m perf.convert_speed
+	PYTHONPATH=tests $(BIN)/python -m perf.check_speed
+	PYTHONPATH=tests $(BIN)/python -m perf.repository_speed
+	PYTHONPATH=tests $(BIN)/python -m perf.epoch_speed
+	PYTHONPATH=tests $(BIN)/python -m perf.proof_speed
+	PYTHONPATH=tests $(BIN)/python -m perf.derivative_speed
+	PYTHONPATH=tests $(BIN)/python -m perf.static_speed
+	PYTHONPATH=tests $(BIN)/python -m perf.suite_times $(TIMES)
 
 ecosystem: $(VENV)/.dev  ## Check and convert any public scripts, and compare with the last run: make ecosystem DIR=...
 	@test -n "$(DIR)" || { PYTHONPATH=tests $(BIN)/python -m ecosystem --help; exit 2; }

@@ -9,8 +9,8 @@ import re
 import pytest
 from hypothesis import HealthCheck, settings
 
+from support.turns import Turns, commit, has_turn
 from trainshift.cli.rules import UnknownRule, find_rule
-from turns import Turns, commit, has_turn
 
 _EVERY = 20
 """One in so many of the sampled tests is part of the quick loop."""

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import cache
 from typing import Any, NamedTuple
 
-from lossless import assert_lossless
+from support.lossless import assert_lossless
 from trainshift.cli.checks.check import Job, check_file
 from trainshift.cli.documents import Document, read_document
 from trainshift.cli.programs.sources import home

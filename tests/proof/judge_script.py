@@ -13,7 +13,7 @@ import sys
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent.parent))
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from proof.code import Code
 from proof.harness import judge, run_converted, run_original
@@ -66,8 +66,8 @@ def read(folder: Path) -> dict[str, bytes]:
 
 def converted_files(folder: Path, command: tuple[str, ...]) -> dict[str, bytes]:
     """The new contents of the files that converting the command's program changes."""
-    from fixtures import start_of
-    from programs import changed, converted, encoded, texts
+    from support.fixtures import start_of
+    from support.programs import changed, converted, encoded, texts
     from trainshift.engine.conversion import Status
 
     files = read(folder)

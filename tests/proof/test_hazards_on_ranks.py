@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from fixtures import ROOT
 from proof.code import Code
 from proof.harness import run_converted
 from proof.test_prove import MISTAKES, Mistake, changed
+from support.fixtures import ROOT
 from trainshift.core.finding import Verdict
 from trainshift.dev.examples import read_examples
 from trainshift.engine.checking import Diagnostic, check

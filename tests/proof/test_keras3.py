@@ -14,16 +14,16 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from keras3 import SCRIPTS, converted, wrong
 
-from fixtures import PROGRAMS, ProgramFolder, start_of
-from fixtures import SCRIPTS as KERAS2_SCRIPTS
-from programs import changed, encoded, texts
-from programs import converted as of_program
 from proof.code import Code
 from proof.harness import Place, prove, run_converted
 from proof.odd import runs
 from proof.proving import failing, proven, verdicts
+from support.fixtures import PROGRAMS, ProgramFolder, start_of
+from support.fixtures import SCRIPTS as KERAS2_SCRIPTS
+from support.keras3 import SCRIPTS, converted, wrong
+from support.programs import changed, encoded, texts
+from support.programs import converted as of_program
 from trainshift.core.choices import KERAS_3, KERAS_LEGACY, Choices
 from trainshift.core.program import Program
 from trainshift.engine.conversion import Status, convert

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import pytest
 
-from fixtures import PROGRAMS, ProgramFolder
 from proof.code import Code
 from proof.harness import Run, run_original
 from proof.proven import Conversion, in_turns
+from support.fixtures import PROGRAMS, ProgramFolder
 
 pytestmark = pytest.mark.proof
 

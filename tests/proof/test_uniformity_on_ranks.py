@@ -7,9 +7,9 @@ import io
 import numpy as np
 import pytest
 
-from divergence_table import SINKS, SOURCES, cell
 from proof.code import Code
 from proof.harness import run_converted
+from support.divergence_table import SINKS, SOURCES, cell
 from trainshift.engine.analysis import Analysis, analyze
 from trainshift.engine.conversion import Status, convert
 from trainshift.python.source.edit import apply, merge

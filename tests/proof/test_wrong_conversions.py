@@ -18,9 +18,9 @@ import pytest
 from proof.harness import Run, judge, run_converted, run_original
 from proof.originals import digest
 from proof.single_runs import WRITTEN, SingleRuns
+from support.turns import by_kind
 from trainshift.proving.judging.claims import FAILS, claims
 from trainshift.proving.judging.seen import Seen
-from turns import by_kind
 
 pytestmark = pytest.mark.proof
 

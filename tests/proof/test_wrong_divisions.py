@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from proof.harness import judge, run_converted, run_original
+from support.turns import by_kind
 from trainshift.proving.judging.data import judge_data
-from turns import by_kind
 
 pytestmark = pytest.mark.proof
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import pytest
 
-from fixtures import PROGRAMS
 from proof.code import Code
 from proof.harness import prove
-from turns import by_kind
+from support.fixtures import PROGRAMS
+from support.turns import by_kind
 
 pytestmark = pytest.mark.proof
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from random_programs import NAMES, Event, Trace, random_program, run
+from support.random_programs import NAMES, Event, Trace, random_program, run
 from trainshift.python.flow.cfg import Cfg, Edge, Point, reached
 from trainshift.python.flow.cfg_builder import build
 from trainshift.python.flow.dominance import Dominators, on_every_path

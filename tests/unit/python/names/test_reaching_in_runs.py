@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from random_programs import NAMES, random_program, run
+from support.random_programs import NAMES, random_program, run
 from trainshift.python.names import reaching_bindings as reaching
 from trainshift.python.names.script import Script, read_script
 from trainshift.python.syntax.chunk_syntax import Statement

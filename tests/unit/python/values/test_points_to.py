@@ -10,8 +10,8 @@ from types import FrameType
 from typing import Any
 
 import pytest
-from random_heaps import Author
 
+from support.random_heaps import Author
 from trainshift.python.values import points_to
 from trainshift.python.values.heap import UNKNOWN, union
 from trainshift.python.values.points_to import FunctionPoints, PointsTo
