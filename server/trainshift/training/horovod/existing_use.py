@@ -55,7 +55,7 @@ class Horovod:
         self._program = program
         self._script = program.script
         self._asked_of: set[Scope] = set()
-        self._calls: dict[tuple[str, ...], list[Site]] = {}
+        self._calls: dict[tuple[str, ...], tuple[Site, ...]] = {}
         self._answers = Questions(False, False, deepest=_DEEPEST)
         # Points reached without a test for rank 0, by graph.
         self._elsewhere: dict[Cfg, frozenset[Point]] = {}
@@ -88,7 +88,7 @@ class Horovod:
 
     def is_call(self, site: Site, *functions: str) -> bool:
         """Return whether the call is ``hvd.<function>()`` for one of `functions`."""
-        return self._function(site.node.func, site.scope, site.statement) in functions
+        return not self._functions(site.node.func, site.scope, site.statement).isdisjoint(functions)
 
     def is_function(self, at: Occurrence, *functions: str) -> bool:
         """Return whether an expression is an uncalled Horovod function that should be called."""
@@ -106,28 +106,24 @@ class Horovod:
         called = node.value if isinstance(node, ast.Expr) else None
         return isinstance(called, ast.Call) and self.is_call(self._script.site_of(called), *functions)
 
-    def calls(self, *functions: str) -> list[Site]:
+    def calls(self, *functions: str) -> tuple[Site, ...]:
         """Every call of one of Horovod's `functions`, under any name in the script."""
         if functions not in self._calls:
             sites = (*self._script.sites_named(*functions), *self._renamed) if self.is_used else ()
             found = {site for site in sites if self.is_call(site, *functions)}
-            self._calls[functions] = sorted(found, key=self._script.code.site_places.__getitem__)
+            self._calls[functions] = tuple(sorted(found, key=self._script.code.site_places.__getitem__))
         return self._calls[functions]
 
     @cached_property
     def _renamed(self) -> list[Site]:
         """The calls of Horovod's functions under names that the script gives, or that have none."""
         sites = self._script.sites_calling(())
-        return [site for site in sites if self._function(site.node.func, site.scope, site.statement)]
+        return [site for site in sites if self._functions(site.node.func, site.scope, site.statement)]
 
-    def _function(self, node: ast.expr, scope: Scope, statement: Statement | None) -> str:
-        """The name of the Horovod function that an expression refers to; empty if there is none."""
-        if not self.is_used:
-            return ""
-        for name in self._script.names.full_names(node, scope, statement):
-            if name.startswith("horovod."):
-                return name.rpartition(".")[2]
-        return ""
+    def _functions(self, node: ast.expr, scope: Scope, statement: Statement | None) -> frozenset[str]:
+        """The names of the Horovod functions that an expression may refer to."""
+        full = self._script.names.full_names(node, scope, statement) if self.is_used else ()
+        return frozenset(name.rpartition(".")[2] for name in full if name.startswith("horovod."))
 
     @cached_property
     def starts_in_functions(self) -> bool:
@@ -145,7 +141,7 @@ class Horovod:
         return self.starts_in_functions and (function is None or above)
 
     @cached_property
-    def _starts(self) -> list[Site]:
+    def _starts(self) -> tuple[Site, ...]:
         return self.calls("init")
 
     def sets_up(self, statement: Statement, above: Sequence[Statement]) -> bool:
@@ -345,7 +341,7 @@ class Horovod:
         return self.is_used and any(self._is_rank(_at(each, site.statement)) for each in named)
 
     def _names_rank(self, at: Occurrence) -> bool:
-        return self._function(at.node, at.scope, at.statement) in ("rank", "local_rank")
+        return not self._functions(at.node, at.scope, at.statement).isdisjoint(("rank", "local_rank"))
 
     def _decides(self, at: Occurrence, holds: Callable[[Occurrence], bool]) -> bool:
         """Return whether a property holds for all sources of an expression.

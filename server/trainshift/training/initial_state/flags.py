@@ -230,7 +230,8 @@ class Flags:
         sets_weights = self._horovod.sets_weights
         sites = self._horovod.calls(*_BROADCASTS)
         # A broadcast object may be anything: the order of the data, or the number of an epoch.
-        sent = [site for site in sites if site.name != "broadcast_object" or sets_weights(site)]
+        is_call = self._horovod.is_call
+        sent = [site for site in sites if not is_call(site, "broadcast_object") or sets_weights(site)]
         return any(self._covers(site, step) for site in sent)
 
     def _own_flag(self, statement: Statement) -> str | None:

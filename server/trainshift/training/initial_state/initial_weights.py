@@ -30,11 +30,11 @@ from trainshift.training.loops.loops import Loops
 from trainshift.training.loops.steps import VARIABLE_LISTS, Step, Steps
 
 _OF_SOME = "broadcast_variables"
+_OF_OBJECTS = ("broadcast_object", "broadcast_object_fn")
 _BROADCASTING = (
     _OF_SOME,
     "broadcast_global_variables",
-    "broadcast_object",
-    "broadcast_object_fn",
+    *_OF_OBJECTS,
     "BroadcastGlobalVariablesCallback",
     "BroadcastGlobalVariablesHook",
 )
@@ -185,13 +185,13 @@ class Beginning:
         """The calls that broadcast variables, with the names of the variables; no names for all variables."""
         found: dict[Site, frozenset[str]] = {}
         for site in self._broadcasting.values():
-            if site.name == _OF_SOME:
+            if self._horovod.is_call(site, _OF_SOME):
                 given = site.node.args[:1] or [word.value for word in site.node.keywords[:1]]
                 found[site] = frozenset().union(*(self._words_of(at(each, site)) for each in given))
-            elif site.name.startswith("broadcast_object"):
+            elif self._horovod.is_call(site, *_OF_OBJECTS):
                 if self._horovod.sets_weights(site):
                     found[site] = frozenset()
-            elif site.name.startswith("broadcast"):
+            elif site.name.startswith("broadcast") or self._horovod.is_call(site, *_BROADCASTING):
                 found[site] = frozenset()
         return found
 

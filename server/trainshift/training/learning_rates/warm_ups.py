@@ -6,6 +6,7 @@ Before each batch the callback sets the rate of the model's optimizer, which ris
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 
 from trainshift.core.program import Program
 from trainshift.libraries import api
@@ -98,7 +99,7 @@ class WarmUps:
             for base in self._names.library_bases(owner)
         )
 
-    def _goes_on(self, fit: Fit, compiles: list[Compile]) -> bool:
+    def _goes_on(self, fit: Fit, compiles: Sequence[Compile]) -> bool:
         """Return whether the fit may continue with a model that was fitted before, without a new
         `compile`.
         """

@@ -78,7 +78,7 @@ class Fits:
         self._program = program
         self._script = program.script
         self._names = program.names
-        self._compiles: dict[Fit, list[Compile]] = {}
+        self._compiles: dict[Fit, tuple[Compile, ...]] = {}
         self._identities: dict[ast.expr, frozenset[ast.AST | Scope | None]] = {}
 
     @cached_property
@@ -131,10 +131,11 @@ class Fits:
             and any(self._same_model(fit, site) for fit in self._all)
         ]
 
-    def compiles_of(self, fit: Fit) -> list[Compile]:
+    def compiles_of(self, fit: Fit) -> tuple[Compile, ...]:
         """The `compile` calls that may be of the model that is fitted."""
         if fit not in self._compiles:
-            self._compiles[fit] = [each for each in self.compiles if self._same_model(fit, each.site)]
+            found = (each for each in self.compiles if self._same_model(fit, each.site))
+            self._compiles[fit] = tuple(found)
         return self._compiles[fit]
 
     def fit_of(self, node: ast.expr, site: Site) -> Fit | None:

@@ -38,7 +38,8 @@ class Averaging:
         self._program = program
         self._script = program.script
         self._names = program.names
-        calls = program.fact(Horovod).calls(*_WRAPS, *_REDUCTIONS)
+        self._horovod = program.fact(Horovod)
+        calls = self._horovod.calls(*_WRAPS, *_REDUCTIONS)
         unheeded = program.fact(ForKeras2).unheeded
         self.calls = {site.node: site for site in calls if site.node not in unheeded}
         self._unheeded = {site.node: site for site in calls if site.node in unheeded}
@@ -309,7 +310,8 @@ class Averaging:
 
     @cached_property
     def _reductions(self) -> dict[ast.Call, Site]:
-        return {node: site for node, site in self.calls.items() if site.name in _REDUCTIONS}
+        is_call = self._horovod.is_call
+        return {node: site for node, site in self.calls.items() if is_call(site, *_REDUCTIONS)}
 
     def _is_wrapped(self, at: Occurrence, outer: Site) -> bool:
         """Return whether the argument of a wrapping call is wrapped already."""

@@ -136,7 +136,7 @@ class Reductions:
         return bool(made or by_name or wraps.unnamed or self._horovod.calls(_OPTIMIZER, "load_model"))
 
     @cached_property
-    def _wraps_there(self) -> list[Site]:
+    def _wraps_there(self) -> tuple[Site, ...]:
         """The calls in the original script that combine gradients of all ranks."""
         functions = (_TAPE, _ALLREDUCE) if self._program.fact(Graphs).is_used else (_TAPE,)
         return self._horovod.calls(*functions)

@@ -51,7 +51,7 @@ class Collectives:
     def runs(self) -> dict[Site, list[Site]]:
         """The session calls that run collective operations, with the calls that create these operations."""
         averaging = self._program.fact(Averaging)
-        made = self._program.fact(Horovod).calls(*COLLECTIVE)
+        made = [*self._program.fact(Horovod).calls(*COLLECTIVE)]
         for site in (*averaging.minimizers, *self._script.sites_named("compute_gradients")):
             if isinstance(site.node.func, ast.Attribute) and averaging.averages(
                 at(site.node.func.value, site)
