@@ -42,11 +42,11 @@ from trainshift.restrictions.fixes.places import appended, beside, horovod_name,
 from trainshift.training.horovod.existing_use import Horovod
 from trainshift.training.horovod.own_horovod import RATE_CALLBACKS
 from trainshift.training.keras_version.for_keras2 import ForKeras2
+from trainshift.training.learning_rates.double_scaling import DoubleScaling
 from trainshift.training.learning_rates.rate_cases import RateCases
 from trainshift.training.learning_rates.rate_kinds import RateKind
 from trainshift.training.learning_rates.rate_settings import RateSettings
 from trainshift.training.learning_rates.rates import Rates
-from trainshift.training.learning_rates.scaling import Scaling
 from trainshift.training.ranks.shared_loops import Together
 from trainshift.training.ranks.unsupported_api import Strangers
 from trainshift.training.uniformity.backward_slice import Trails
@@ -78,7 +78,7 @@ def _is_scaled(program: Program, site: Site) -> bool:
 
 def _twice(program: Program, report: Report, rate: Occurrence, summing: list[Site]) -> Iterator[Finding]:
     """Yield (a) two factors, or one factor with summed gradients."""
-    count = program.fact(Scaling).count(rate)
+    count = program.fact(DoubleScaling).count(rate)
     if count > 1:
         message = "This rate is multiplied by the number of ranks twice. Drop one factor."
         fix = _without(program, report, rate)

@@ -80,7 +80,7 @@ from trainshift.rewriting.prerequisites import Prerequisites
 from trainshift.rewriting.style import Style
 from trainshift.training.data.divided_data import DividedData
 from trainshift.training.data.division_places import Form, Place
-from trainshift.training.data.loop_data import LoopData
+from trainshift.training.data.loop_division import LoopDivision
 from trainshift.training.datasets.draw_remedies import Draw, Remedies, Remedy
 from trainshift.training.loops.fits import Fits
 from trainshift.training.loops.what_trains import WhatTrains
@@ -111,7 +111,7 @@ _ALIKE = "`{}` gets a seed: zipped datasets that its function makes keep the sam
 
 def propose(program: Program, report: Report) -> Proposals:
     """Propose one change for each statement that divides data, and a remark on each loop with all of them."""
-    places: dict[Statement, dict[ast.expr, tuple[Place, LoopData]]] = {}
+    places: dict[Statement, dict[ast.expr, tuple[Place, LoopDivision]]] = {}
     yield from _undivided(program, report)
     yield from _given_by_libraries(program, report)
     for loop in program.fact(DividedData).loops:
@@ -236,7 +236,7 @@ def _vocabularies(program: Program, report: Report, alike: list[Draw]) -> Iterat
                 yield report.remark(program.script.statement_span(site.statement), said)
 
 
-def _divided(program: Program, place: Place, loop: LoopData) -> tuple[Edit, ...]:
+def _divided(program: Program, place: Place, loop: LoopDivision) -> tuple[Edit, ...]:
     """The edits that leave each rank its share."""
     hvd = program.at(place.statement).fact(Prerequisites).hvd
     if place.form is Form.STEPS and loop.site is not None:
@@ -327,7 +327,7 @@ def _is_zipped_with_itself(program: Program, draw: Draw) -> bool:
     )
 
 
-def _shown(program: Program, loop: LoopData) -> str:
+def _shown(program: Program, loop: LoopDivision) -> str:
     if isinstance(loop.statement.node, ast.While):
         return f"the iterations of {_header(program, loop.statement)}"
     text = one_line(program.script.text(loop.data, loop.statement))

@@ -23,7 +23,7 @@ from trainshift.training.data.dividing import Dividing
 from trainshift.training.horovod.defects import Flaw
 from trainshift.training.horovod.existing_use import Horovod
 from trainshift.training.initial_state.initial_weights import Beginning
-from trainshift.training.learning_rates.scaling import Scaling
+from trainshift.training.learning_rates.double_scaling import DoubleScaling
 from trainshift.training.loops.loops import Loops
 from trainshift.training.optimizers.averaging import Averaging
 
@@ -97,7 +97,7 @@ def _flaws(result: Program) -> list[Flaw]:
         return [Flaw("nothing starts Horovod", trains)]
     return [
         *result.fact(Averaging).flaws(),
-        *result.fact(Scaling).flaws(),
+        *result.fact(DoubleScaling).flaws(),
         *result.fact(Beginning).flaws(),
         *result.fact(Dividing).flaws(),
     ]

@@ -20,7 +20,7 @@ from trainshift.training.data.batches import asked_of
 from trainshift.training.data.division_places import Form, Place
 from trainshift.training.data.index_loops import IndexLoop, called, read_index_loop, turns_of
 from trainshift.training.data.input_fns import InputFn, InputFns
-from trainshift.training.data.loop_data import How, LoopData
+from trainshift.training.data.loop_division import How, LoopDivision
 from trainshift.training.data.loop_iterables import Iterated, Iteration
 from trainshift.training.data.remaining_steps import divided_of
 from trainshift.training.data.rows import Rows, counts, read_rows
@@ -59,14 +59,14 @@ class DividedData:
         self._rows: dict[Iteration, Rows | None] = {}
 
     @cached_property
-    def loops(self) -> list[LoopData]:
+    def loops(self) -> list[LoopDivision]:
         """Every training loop over data, in text order; none if `divide-data` is off."""
         if not self._program.whole.choices.divide_data:
             return []
         found = [*self._settled, *self._divided, *self._others, *self._of_input_fns(), *self._of_slices()]
         return sorted(found, key=lambda each: self._program.script.span(each.data, each.statement))
 
-    def of(self, statement: Statement) -> LoopData | None:
+    def of(self, statement: Statement) -> LoopDivision | None:
         """The division of the data of a `for`, or of the `fit` in a statement."""
         return next((each for each in self.loops if each.statement is statement), None)
 
@@ -107,10 +107,10 @@ class DividedData:
         return self._pipelines.upstream(pipeline.root)
 
     @cached_property
-    def _settled(self) -> list[LoopData]:
+    def _settled(self) -> list[LoopDivision]:
         """The loops whose steps are divided, while the ranks' orders of the data differ."""
         found = [each for each in self._stepped.values() if not self._may_be_alike(each)]
-        return [LoopData(each.iteration, How.STEPS) for each in found]
+        return [LoopDivision(each.iteration, How.STEPS) for each in found]
 
     @cached_property
     def _stepped(self) -> dict[Iteration, _Pipeline]:
@@ -158,7 +158,7 @@ class DividedData:
         return divides_epochs(self._program, iteration.statement, given)
 
     @cached_property
-    def _divided(self) -> list[LoopData]:
+    def _divided(self) -> list[LoopDivision]:
         """The other loops, each with its steps if these are divided too."""
         return [
             replace(each, how=How.STEPS, is_alike=self._is_alike(self._stepped[each.iteration]))
@@ -172,11 +172,11 @@ class DividedData:
         return all(self._knowledge.likeness(node).is_uniform for node in self._nodes(pipeline))
 
     @cached_property
-    def _cuts(self) -> list[LoopData]:
+    def _cuts(self) -> list[LoopDivision]:
         """The other loops: divided at places that several may share, or else each at its own place."""
         settled = {each.iteration for each in self._settled}
         waiting = [each for each in self._read if each.iteration not in settled]
-        together, whole = waiting, list[LoopData]()
+        together, whole = waiting, list[LoopDivision]()
         while together:
             found = self._cut(together, together)
             failed = [each for each in found if each.how is How.WHOLE]
@@ -190,29 +190,29 @@ class DividedData:
         alone = [self._cut([each], [each])[0] for each in waiting]
         return alone
 
-    def _cut(self, pipelines: list[_Pipeline], among: list[_Pipeline]) -> list[LoopData]:
+    def _cut(self, pipelines: list[_Pipeline], among: list[_Pipeline]) -> list[LoopDivision]:
         """Divide the data of some loops, if only the loops of `among` read the data that they share."""
         nodes = [node for each in among for node in self._nodes(each)]
         allowed = {id(node.at.node) for node in nodes}
         found = []
         for each in pipelines:
             if self._program.fact(GlobalBatch).is_cut(each.iteration.statement):
-                found.append(LoopData(each.iteration, How.BY_HAND))
+                found.append(LoopDivision(each.iteration, How.BY_HAND))
                 continue
             cutting = _Cutting(self._program, allowed, each.iteration in self._stepped)
             cut = cutting.of(each.root, batched=False, chained=False)
             if isinstance(cut, str):
-                found.append(LoopData(each.iteration, How.WHOLE, reason=cut))
+                found.append(LoopDivision(each.iteration, How.WHOLE, reason=cut))
                 continue
             in_graph = self._input_fns.of(each.iteration) is not None
             places = tuple(self._place(node, in_graph) for node in cut if not node.is_share)
             above = list(dict.fromkeys(up for node in cut for up in self._pipelines.upstream(node)))
             drawing = tuple(up.site for up in above if up.site is not None and self._knowledge.draws(up))
             if self._readers.is_read_alone(drawing):
-                found.append(LoopData(each.iteration, How.WHOLE, reason=_ALONE))
+                found.append(LoopDivision(each.iteration, How.WHOLE, reason=_ALONE))
                 continue
             how = How.DIVIDED if places else How.BY_HAND
-            found.append(LoopData(each.iteration, how, places, drawing))
+            found.append(LoopDivision(each.iteration, how, places, drawing))
         return found
 
     def _place(self, node: Node, in_graph: bool = False) -> Place:
@@ -224,58 +224,58 @@ class DividedData:
         return Place(node.at, Form.IN_GRAPH if traced else Form.DATASET, tuple(free))
 
     @cached_property
-    def _others(self) -> list[LoopData]:
+    def _others(self) -> list[LoopDivision]:
         """The loops over arrays."""
         known = {each.iteration for each in self._read}
         found = (self._of_arrays(each) for each in self._iterated.data if each not in known)
         return [each for each in found if each is not None]
 
-    def _of_input_fns(self) -> Iterator[LoopData]:
+    def _of_input_fns(self) -> Iterator[LoopDivision]:
         """Yield the trainings of Estimators without a dataset."""
         read = {each.iteration for each in self._read}
         yield from (self._of_input_fn(each) for each in self._input_fns.all if each.iteration not in read)
 
-    def _of_input_fn(self, each: InputFn) -> LoopData:
+    def _of_input_fn(self, each: InputFn) -> LoopDivision:
         iteration, order = each.iteration, self._input_fns.order(each)
         is_alike = order.is_uniform
         if (each.counted and order.diverges) or self._program.fact(Generators).is_by_rank(each.at):
-            return LoopData(iteration, How.STEPS)
+            return LoopDivision(iteration, How.STEPS)
         arrays = self._input_fns.arrays(each)
         if arrays is not None:
             found = self._of_given(iteration, arrays)
             return replace(found, how=How.STEPS, is_alike=is_alike) if each.counted else found
         if each.counted:
             seen, unseen = "no rank has an order of its own", "the script does not show how its data are made"
-            return LoopData(iteration, How.STEPS, reason=seen if is_alike else unseen, is_alike=is_alike)
+            return LoopDivision(iteration, How.STEPS, reason=seen if is_alike else unseen, is_alike=is_alike)
         reason = "the script does not show what it returns; shard its dataset, or give `train` its `steps`"
-        return LoopData(iteration, How.WHOLE, reason=reason)
+        return LoopDivision(iteration, How.WHOLE, reason=reason)
 
-    def _of_arrays(self, iteration: Iteration) -> LoopData | None:
+    def _of_arrays(self, iteration: Iteration) -> LoopDivision | None:
         """The division of arrays that `fit` gets, or that a loop indexes by number."""
         horovod, fit = self._program.fact(Horovod), iteration.fit
         if "builtins.map" in called(self._program, iteration.at):
-            return LoopData(iteration, How.WHOLE, reason=_SEVERAL)
+            return LoopDivision(iteration, How.WHOLE, reason=_SEVERAL)
         if fit is None and self._index_loop(iteration) is None and self._row(iteration) is None:
             found = self._of_next(iteration)
             if found is not None:
                 return found
         if self._program.fact(Uniformity).on_rank(iteration.at) or horovod.divided(*iteration.at[:3]):
-            return LoopData(iteration, How.BY_HAND)
+            return LoopDivision(iteration, How.BY_HAND)
         if self._divides_epochs(iteration):
-            return LoopData(iteration, How.STEPS)
+            return LoopDivision(iteration, How.STEPS)
         rows = self._row(iteration)
         if rows is not None:
             return self._of_rows(iteration, rows)
         if fit is None:
             return self._of_numbers(iteration)
         if counts(fit):
-            return LoopData(iteration, How.STEPS)
+            return LoopDivision(iteration, How.STEPS)
         given = read_arrays(self._program, fit)
         if given is None:
             return None
         return self._of_given(iteration, given)
 
-    def _of_given(self, iteration: Iteration, given: Arrays) -> LoopData:
+    def _of_given(self, iteration: Iteration, given: Arrays) -> LoopDivision:
         """The division of arrays that a training call gets."""
         places = tuple(
             Place(each.at, _HOLDING.get(each.holds, Form.ARRAY), given.draws, each.length)
@@ -283,7 +283,7 @@ class DividedData:
         )
         return self._drawn(iteration, places, given.reason, given.doubts)
 
-    def _of_slices(self) -> Iterator[LoopData]:
+    def _of_slices(self) -> Iterator[LoopDivision]:
         """The `while` loops that count from slice to slice."""
         for each in read_slices(self._program):
             if each.loop not in self._iterated.around:
@@ -297,7 +297,7 @@ class DividedData:
             self._index_loops[iteration] = None if outer else read_index_loop(self._program, iteration)
         return self._index_loops[iteration]
 
-    def _of_next(self, iteration: Iteration) -> LoopData | None:
+    def _of_next(self, iteration: Iteration) -> LoopDivision | None:
         """The division of datasets on which each iteration of a loop calls `next`, and of the iterations."""
         numbers, statement = iteration.at, iteration.statement
         turns = turns_of(numbers.node) if isinstance(numbers.node, ast.Call) else None
@@ -319,11 +319,11 @@ class DividedData:
                 continue
             found = cut.of(root, batched=False, chained=False)
             if isinstance(found, str):
-                return LoopData(iteration, How.WHOLE, reason=found)
+                return LoopDivision(iteration, How.WHOLE, reason=found)
             places.update(dict.fromkeys(found))
             drawing += [node.site for node in row if node.site is not None and known.draws(node)]
         cuts = (self._place(node) for node in places)
-        return LoopData(iteration, How.STEPS, (*cuts, counted), tuple(drawing))
+        return LoopDivision(iteration, How.STEPS, (*cuts, counted), tuple(drawing))
 
     def _is_outer(self, iteration: Iteration) -> bool:
         """Return whether each iteration of a loop is a training of its own, as with folds."""
@@ -334,30 +334,30 @@ class DividedData:
             self._rows[iteration] = None if self._is_outer(iteration) else read_rows(self._program, iteration)
         return self._rows[iteration]
 
-    def _of_rows(self, iteration: Iteration, rows: Rows) -> LoopData:
+    def _of_rows(self, iteration: Iteration, rows: Rows) -> LoopDivision:
         stepped = iteration.fit is not None and counts(iteration.fit)
         if rows.is_own:
-            return LoopData(iteration, How.STEPS if stepped else How.BY_HAND)
+            return LoopDivision(iteration, How.STEPS if stepped else How.BY_HAND)
         agreeing = [site for each in rows.places for site in self._program.fact(Generators).draws(each.at)]
         found = self._drawn(iteration, rows.places, rows.reason, agreeing=agreeing)
         stepped = stepped or any(each.form is Form.STEPS for each in rows.places)
         return replace(found, how=How.STEPS, is_alike=rows.is_seen) if stepped else found
 
-    def _of_numbers(self, iteration: Iteration) -> LoopData | None:
+    def _of_numbers(self, iteration: Iteration) -> LoopDivision | None:
         loop = self._index_loop(iteration)
         if loop is None:
             return None
         if loop.counts and self._iterated.is_part(iteration.statement):
             reason = "the loop around it also trains; divide its iterations by `hvd.size()`"
-            return LoopData(iteration, How.WHOLE, reason=reason)
+            return LoopDivision(iteration, How.WHOLE, reason=reason)
         return self._numbered(iteration, loop)
 
     def _numbered(
         self, iteration: Iteration, loop: IndexLoop, counting: tuple[Occurrence, ...] = ()
-    ) -> LoopData:
+    ) -> LoopDivision:
         """The division of a loop by its numbers."""
         if loop.is_own:
-            return LoopData(iteration, How.BY_HAND)
+            return LoopDivision(iteration, How.BY_HAND)
         form = Form.STRIDE if counting else Form.COUNT if loop.counts else Form.SEQUENCE
         form = Form.GENERATOR if loop.in_pairs else form
         at = divided_of(self._program, loop.at) if form is Form.COUNT else loop.at
@@ -370,16 +370,16 @@ class DividedData:
         reason: str,
         doubts: tuple[str, ...] = (),
         agreeing: Iterable[Site] = (),
-    ) -> LoopData:
+    ) -> LoopDivision:
         """A loop that is divided, unless there is an obstacle."""
         if reason:
-            return LoopData(iteration, How.WHOLE, reason=reason)
+            return LoopDivision(iteration, How.WHOLE, reason=reason)
         drawn = (draw.site for place in places for draw in place.draws)
-        return LoopData(
+        return LoopDivision(
             iteration, How.DIVIDED, places, tuple(dict.fromkeys((*drawn, *agreeing))), doubts=doubts
         )
 
-    def _is_divided_once(self, loops: list[LoopData], pipelines: list[_Pipeline]) -> bool:
+    def _is_divided_once(self, loops: list[LoopDivision], pipelines: list[_Pipeline]) -> bool:
         """Return whether each path from a loop to its data passes only one place of division."""
         places = {id(place.at.node) for each in loops for place in each.places}
 

@@ -27,7 +27,7 @@ from trainshift.python.values.call_graph import callers_around, calls_leading_to
 from trainshift.training.execution.executions import Executions, innermost_loop
 from trainshift.training.horovod.existing_use import Horovod
 from trainshift.training.horovod.horovod_api import RANK, SIZE
-from trainshift.training.learning_rates.scaling import Scaling
+from trainshift.training.learning_rates.double_scaling import DoubleScaling
 from trainshift.training.loops.loop_kinds import SESSION_PATTERNS, Loop, Pattern
 from trainshift.training.loops.steps import Steps
 from trainshift.training.loops.what_trains import WhatTrains
@@ -479,7 +479,7 @@ class Feeds:
     def multiplied_batch(self, feed: Feed) -> Occurrence | None:
         """The batch of a loop that is multiplied by the number of ranks, if there is one."""
         for batch in feed.batches:
-            if self._program.fact(Scaling).count(batch) and not self.keeps_global_batch(feed):
+            if self._program.fact(DoubleScaling).count(batch) and not self.keeps_global_batch(feed):
                 return batch
         return None
 

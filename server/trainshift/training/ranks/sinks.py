@@ -40,8 +40,8 @@ from trainshift.training.loops.stops import Stops
 from trainshift.training.loops.what_trains import WhatTrains
 from trainshift.training.ranks.decisions import Decisions
 from trainshift.training.ranks.own_batches import OwnBatches
-from trainshift.training.ranks.set_weights import SetWeights
 from trainshift.training.ranks.sink_inputs import counts, data_of, given_to, turns_around
+from trainshift.training.ranks.weights_between_steps import WeightsBetweenSteps
 from trainshift.training.uniformity.backward_slice import Trails
 from trainshift.training.uniformity.chosen_rows import ChosenRows
 from trainshift.training.uniformity.set_variables import ASSIGNING, SetVariables
@@ -320,7 +320,7 @@ class Sinks:
         for step in self._program.fact(Steps).steps:
             if step.pairs is not None and step.gradients:
                 yield _Arrival(Sink.UPDATE, of_call(step.site).part(step.pairs))
-        weights = self._program.fact(SetWeights)
+        weights = self._program.fact(WeightsBetweenSteps)
         for site in self._script.sites_named("set_weights", *ASSIGNING):
             given = argument(site.node, 0, ASSIGNING.get(site.name, "weights"))
             if given is not None and weights.are_set_by(site):

@@ -27,7 +27,7 @@ from trainshift.python.syntax.chunk_syntax import (
 from trainshift.python.values.backward_slice import sliced, sources
 from trainshift.python.values.call_graph import statements_around
 from trainshift.training.data.divided_data import DividedData
-from trainshift.training.data.loop_data import How
+from trainshift.training.data.loop_division import How
 from trainshift.training.horovod.existing_use import Horovod
 from trainshift.training.rank_regions.own_paths import OwnPaths
 from trainshift.training.rank_regions.read_back import ReadBack

@@ -13,7 +13,7 @@ from trainshift.python.names.occurrence import of_call
 from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement
 from trainshift.training.data.batches import counts_turns, drawn_in, draws_batches, takes_batches
 from trainshift.training.data.divided_data import DividedData
-from trainshift.training.data.loop_data import How
+from trainshift.training.data.loop_division import How
 from trainshift.training.data.loop_iterables import Iterated, Iteration
 from trainshift.training.data.same_data import same_data
 from trainshift.training.data.step_counts import StepCount, StepCounts

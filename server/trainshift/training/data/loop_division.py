@@ -1,4 +1,4 @@
-"""Loop data: the division of one training loop's data, and the messages about it."""
+"""Loop division: the division of one training loop's data, and the messages about it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class How(Enum):
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class LoopData:
+class LoopDivision:
     """The division of one training loop's data, with its place; otherwise the reason why there is none.
 
     `agreeing` are the calls that draw an order before the division, whose seed must be the same on all ranks.

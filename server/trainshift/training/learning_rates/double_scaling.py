@@ -1,4 +1,4 @@
-"""Scaling: check that each rate is multiplied by the number of ranks at most once."""
+"""Double scaling: check that each rate is multiplied by the number of ranks at most once."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _DEEPEST = 40
 _MANY = 1_000_000
 
 
-class Scaling:
+class DoubleScaling:
     """The scaling of one program's learning rates."""
 
     def __init__(self, program: Program) -> None:

@@ -1,4 +1,4 @@
-"""Set weights: the calls that set weights of a model between two steps."""
+"""Weights between steps: the calls that set weights of a model between two steps."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _HOOK = re.compile(r"on_((train_)?batch|epoch)_(begin|end)$")
 _RUN = ("call", "train_step")
 
 
-class SetWeights:
+class WeightsBetweenSteps:
     """The calls of one program that set weights of a model."""
 
     def __init__(self, program: Program) -> None:
