@@ -176,9 +176,17 @@ def _given_by_libraries(program: Program, report: Report) -> Iterator[Remark]:
     }
     looping |= {each.site.scope.function() for each in program.fact(Fits).fits}
     for function, site in program.fact(Uniformity).handed_out.items():
-        if function not in looping and not program.names.callers(function)[0]:
+        if function in looping or _is_wrapped(program, site):
+            continue
+        if not program.names.callers(function)[0]:
             said = _BY_LIBRARY.format(program.script.text(site.node.func, site), function.name)
             yield report.remark(program.script.statement_span(site.statement), said, is_doubt=True)
+
+
+def _is_wrapped(program: Program, wrapping: Site) -> bool:
+    """Return whether the script calls what a library makes of a function."""
+    callees = (value for site in program.script.sites for value in program.names.callee(site))
+    return any(getattr(value, "node", None) is wrapping.node for value in callees)
 
 
 def _numbered(program: Program, report: Report) -> Iterator[Remark]:

@@ -72,11 +72,20 @@ def test_the_shape_of_shuffled_data_holds_none_of_its_rows() -> None:
 
 
 @pytest.mark.parametrize(
-    ("size", "whole"), [("n", True), ("len(x)", True), ("x.shape[0]", True), ("32", False), ("n // 2", False)]
+    ("size", "whole"),
+    [
+        ("n", True),
+        ("len(x)", True),
+        ("x.shape[0]", True),
+        ("32", False),
+        ("n // 2", False),
+        ("len(b)", False),
+    ],
 )
 def test_rows_that_all_are_one_batch_in_order_stay_together(size: str, whole: bool) -> None:
     code = (
-        "import numpy as np\nimport tensorflow as tf\n\nx, a = np.load('x.npy'), np.load('a.npy')\n"
+        "import numpy as np\nimport tensorflow as tf\n\n"
+        "x, a, b = np.load('x.npy'), np.load('a.npy'), np.load('b.npy')\n"
         "n = x.shape[0]\nmodel = tf.keras.Sequential([tf.keras.layers.Dense(1)])\n"
         f"model.compile('sgd', 'mse')\nmodel.fit([x, a], x, batch_size={size}, shuffle=False)\n"
     )

@@ -179,6 +179,11 @@ def test_a_script_that_predicts_on_several_gpus_is_left_alone() -> None:
         "model = multi_gpu_model(load_model('m.h5'), gpus=2)\n"
     )
     assert convert(f"{model}print(model.predict([1.0]))\n").status is Status.NOTHING_FOUND
-    result = convert(f"{model}model.compile('sgd', 'mse')\nmodel.fit([1.0], [1.0])\n")
-    assert result.status is Status.REFUSED
-    assert "multi_gpu_model splits" in result.reason
+    trained = (
+        "model.compile('sgd', 'mse')\nmodel.fit([1.0], [1.0])\n",
+        "import lib\nlib.Trainer(model).start()\n",
+    )
+    for training in trained:
+        result = convert(f"{model}{training}")
+        assert result.status is Status.REFUSED
+        assert "multi_gpu_model splits" in result.reason

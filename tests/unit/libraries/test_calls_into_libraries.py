@@ -105,14 +105,38 @@ def test_what_an_unknown_library_may_draw_is_a_doubt(body: str, doubt: str) -> N
     assert doubt in said(converted(body))
 
 
-def test_a_library_that_gets_only_a_function_reads_the_command_line() -> None:
+@pytest.mark.parametrize(
+    ("called", "is_told"),
+    [
+        ("run(main)", False),
+        ("run(main, name='train')", False),
+        ("run(main, 16)", False),
+        ("run(main, {'units': 16})", True),
+        ("run(main, trials=16)", True),
+    ],
+)
+def test_a_library_chooses_parameters_only_by_more_than_names_and_what_it_hands_on(
+    called: str, is_told: bool
+) -> None:
     body = (
-        f"import commands\n{DATA}\n\ndef main(units=8, rate=0.1):\n"
+        f"import commands\n{DATA}\n\ndef main(units, rate=0.1):\n"
         "    model = tf.keras.Sequential([tf.keras.layers.Dense(units)])\n"
         "    model.compile(tf.keras.optimizers.SGD(rate), 'mse')\n    model.fit(x, y)\n\n\n"
-        "commands.run(main)\n"
+        f"commands.{called}\n"
     )
-    assert "at random" not in said(converted(body))
+    assert ("at random" in said(converted(body))) is is_told
+    assert "its batches" not in said(converted(body))
+
+
+def test_a_step_that_the_script_calls_gets_no_batches_of_a_library() -> None:
+    body = (
+        f"import engines\n{DATA}{MODEL}optimizer = tf.keras.optimizers.SGD(0.1)\n\n\ndef update(a, b):\n"
+        "    with tf.GradientTape() as tape:\n        loss = tf.reduce_mean((model(a) - b) ** 2)\n"
+        "    grads = tape.gradient(loss, model.trainable_variables)\n"
+        "    optimizer.apply_gradients(zip(grads, model.trainable_variables))\n\n\n"
+        "fast = engines.compiled(update)\nfor a, b in tf.data.Dataset.from_tensor_slices((x, y)).batch(4):\n"
+        "    fast(a, b)\n"
+    )
     assert "its batches" not in said(converted(body))
 
 

@@ -12,7 +12,13 @@ from trainshift.engine.findings import ON_LOOPS, find
 from trainshift.engine.outlook.chosen import chosen_training
 from trainshift.engine.outlook.sessions import only_predicts
 from trainshift.engine.outlook.starred import hidden_fit, hidden_start
-from trainshift.engine.outlook.unseen import handed_optimizer, unrun_step, unseen_run, unseen_training
+from trainshift.engine.outlook.unseen import (
+    handed_optimizer,
+    is_handed_on,
+    unrun_step,
+    unseen_run,
+    unseen_training,
+)
 from trainshift.engine.own_codes import UNSUPPORTED_VERSION
 from trainshift.engine.versions.runtime import contradiction
 from trainshift.libraries import api
@@ -259,7 +265,8 @@ def _foreign_setup(program: Program) -> tuple[Site, str] | None:
             return site, f"the optimizer that {site.name} uses cannot be wrapped; call its minimize instead"
         for name in program.names.full_names(site.node.func, site.scope, site.statement):
             foreign = _FOREIGN.get(name.removeprefix("tensorflow.").removeprefix("compat.v1."))
-            if foreign is _SPLIT and not (program.fact(Loops).own or program.fact(Loops).possible):
+            trains = program.fact(Loops).own or program.fact(Loops).possible
+            if foreign is _SPLIT and not trains and not is_handed_on(program, site):
                 continue  # It predicts.
             if foreign is not None and name.startswith(("tensorflow.", "keras.")):
                 return site, foreign

@@ -12,7 +12,7 @@ from trainshift.python.source.source import one_line
 from trainshift.python.syntax.chunk_syntax import Site
 
 # How functions and methods that train, or run a whole program, are called.
-_TRAINING = re.compile(r"(train|fit|run|main|learn)(_\w+)?")
+_TRAINING = re.compile(r"(train|fit|run|main|learn)(?!_(?:transform|name|dir|id)$)(_\w+)?")
 _REASON = (
     "Trainshift cannot tell whether {called}(...) trains, as {module} gives a module that only "
     "a run chooses; import it by its name, or convert the file that has the loop"

@@ -29,7 +29,8 @@ from trainshift.training.loops.step_names import STEPPING
 _TENSOR = "get_tensor_by_name"
 _OPERATIONS = ("get_operation_by_name",)
 _OF_OPERATION = ("outputs", "inputs")
-_RUNNING = ("run", "eval")
+_RUNNING = ("run", "eval", "make_callable", "partial_run_setup")
+_FETCHING = frozenset(_RUNNING) - {"eval"}
 _NAME_OF_TENSOR = re.compile(r".+:\d+")
 _ASSIGNING = ("assign", "scatter")
 _CALLING_BACK = ("py_func", "numpy_function")
@@ -117,7 +118,7 @@ class _Sessions:
     def _fetched(self, site: Site) -> Iterator[tuple[Occurrence, Site]]:
         """The operations that a call of `run` or `eval` runs: its argument, or its owner."""
         assert isinstance(site.node.func, ast.Attribute)
-        node = argument(site.node, 0, "fetches") if site.name == "run" else None
+        node = argument(site.node, 0, "fetches") if site.name in _FETCHING else None
         if node is not None:
             yield Occurrence(node, site.scope, site.statement), site
         owner = site.node.func.value

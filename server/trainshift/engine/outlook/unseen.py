@@ -88,6 +88,19 @@ def handed_optimizer(program: Program) -> tuple[Site, str] | None:
     return None
 
 
+def is_handed_on(program: Program, made: Site) -> bool:
+    """Return whether code that is not available gets what a call makes."""
+    names = program.names
+    for site in program.script.sites:
+        called = names.full_names(site.node.func, site.scope, site.statement)
+        if not called or names.called_functions(site) or all(map(is_computation, called)):
+            continue
+        given = (value for each in arguments(site.node) for value in names.site_values(each, site))
+        if any(getattr(value, "node", None) is made.node for value in given):
+            return True
+    return False
+
+
 def unseen_training(program: Program) -> tuple[Site, str] | None:
     """A call of `train` on an object of an unknown class, which may be an Estimator."""
     for site in program.fact(Loops).unseen:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from trainshift.core.program import Program
 from trainshift.python.names.occurrence import Occurrence, of_call
 from trainshift.python.names.values import Display, Values
-from trainshift.python.syntax.chunk_syntax import Site, hides_arguments
+from trainshift.python.syntax.chunk_syntax import Site, dotted, hides_arguments
 from trainshift.training.datasets.draw_remedies import Draw, Remedies
 from trainshift.training.datasets.knowledge import unordered
 from trainshift.training.loops.fits import Fit
@@ -26,7 +26,7 @@ _ARRAYS_ONLY = (
     *("keras.datasets.", "tensorflow.keras.datasets."),
 )
 _LISTING = frozenset({"builtins.list", "builtins.tuple"})
-_ONE_BATCH = "each batch has all rows, which may need each other, as those of a graph do"
+_ONE_BATCH = "each batch has all rows of several inputs, which may need each other, as those of a graph do"
 # Containers of arrays, which are not arrays.
 _HOLDING = (ast.List, ast.Tuple, ast.Dict, ast.DictComp)
 # Expressions that may select a part and can be read again.
@@ -67,24 +67,32 @@ def read_arrays(program: Program, fit: Fit) -> Arrays | None:
 
 
 def _is_one_batch(program: Program, fit: Fit) -> bool:
-    """Return whether each step takes all rows in their order, as those of a graph, which need each other."""
-    shuffles, size = fit.given("shuffle"), fit.given("batch_size")
+    """Return whether each step takes all rows of several inputs in their order, as those of a graph are."""
+    shuffles, size, x = fit.given("shuffle"), fit.given("batch_size"), fit.given("x")
     if size is None or not isinstance(shuffles, ast.Constant) or shuffles.value is not False:
         return False
-    at = of_call(fit.site).part(size)
+    at = of_call(fit.site)
+    inputs = _sources(program, at.part(x)) if x is not None else []
+    several = [each.node for each in inputs if isinstance(each.node, ast.List | ast.Tuple)]
+    names = {dotted(part) for each in several if len(each.elts) > 1 for part in each.elts}
+    return all(_counted(program, each) in names for each in _sources(program, at.part(size)))
+
+
+def _sources(program: Program, at: Occurrence) -> Sequence[Occurrence]:
     step = program.names.steps_back(at)
-    found = [at] if step is None or step.unseen or not step.sources else step.sources
-    return all(_counts_rows(program, each) for each in found)
+    return (at,) if step is None or step.unseen or not step.sources else step.sources
 
 
-def _counts_rows(program: Program, at: Occurrence) -> bool:
-    """Return whether an expression is ``len(x)`` or ``x.shape[0]``."""
+def _counted(program: Program, at: Occurrence) -> str:
+    """Return the name of the array whose rows ``len(x)`` or ``x.shape[0]`` counts; "?" for anything else."""
     node = at.node
-    if isinstance(node, ast.Call):
-        return "builtins.len" in program.names.full_names(node.func, at.scope, at.statement)
+    if isinstance(node, ast.Call) and len(node.args) == 1:
+        is_len = "builtins.len" in program.names.full_names(node.func, at.scope, at.statement)
+        return dotted(node.args[0]) if is_len else "?"
     if not isinstance(node, ast.Subscript) or not isinstance(node.value, ast.Attribute):
-        return False
-    return node.value.attr == "shape" and isinstance(node.slice, ast.Constant) and node.slice.value == 0
+        return "?"
+    is_first = node.value.attr == "shape" and isinstance(node.slice, ast.Constant) and node.slice.value == 0
+    return dotted(node.value.value) if is_first else "?"
 
 
 def read_given(program: Program, site: Site, given: list[ast.expr], certain: bool) -> Arrays | None:

@@ -17,11 +17,13 @@ from trainshift.core.program import Program
 from trainshift.libraries import api, divergence
 from trainshift.libraries.divergence import METHODS, CauseKind
 from trainshift.libraries.methods import named
+from trainshift.python.flow.evaluation import FUNCTIONS
 from trainshift.python.flow.traversal import reachable
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.expressions import ExpressionsByKind
 from trainshift.python.names.occurrence import Occurrence, of_call
 from trainshift.python.names.values import Function, Instance, Library
+from trainshift.python.syntax.call_binding import defaults, parameters
 from trainshift.python.syntax.chunk_syntax import (
     Scope,
     Site,
@@ -475,10 +477,20 @@ class Uniformity:
     def _searching(self, function: Scope | None) -> Site | None:
         """Return the call of a library that may choose the parameters of a training function.
 
-        One that gets nothing but the function reads the command line.
+        One that gets nothing else, or names, reads the command line.  Constants in the places of the
+        function's parameters are handed on to it.
         """
         site = self.handed_out.get(function) if function is not None else None
-        return site if site is not None and len(arguments(site.node)) > 1 else None
+        if function is None or site is None or not isinstance(function.node, FUNCTIONS):
+            return None
+        others = [each for each in arguments(site.node) if last_name(each) != function.name]
+        passed_on = [each for each in others if each in site.node.args]
+        needed = len(parameters(function.node.args)) - len(defaults(function.node.args))
+        is_called = len(passed_on) >= needed > 0
+        if is_called and all(isinstance(each, ast.Constant) for each in passed_on):
+            others = [each for each in others if each not in passed_on]
+        names = [each for each in others if isinstance(each, ast.Constant) and isinstance(each.value, str)]
+        return site if len(others) > len(names) else None
 
     @cached_property
     def _differing(self) -> frozenset[str]:
