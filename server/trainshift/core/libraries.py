@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import posixpath
+import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
@@ -15,7 +16,7 @@ from trainshift.libraries import api, entries
 from trainshift.libraries.entries import ROOT, Entry, Role, Table
 from trainshift.libraries.methods import named
 from trainshift.python.lazy import cached_property
-from trainshift.python.names.values import Instance, Library, Member, UserInstance, Value
+from trainshift.python.names.values import Function, Instance, Library, Member, Unknown, UserInstance, Value
 from trainshift.python.syntax.chunk_syntax import Site, argument
 
 FOR_ROOT = frozenset({"create_file_writer"}).union(
@@ -28,6 +29,8 @@ FOR_ROOT = frozenset({"create_file_writer"}).union(
     )
 )  # fmt: skip
 """The names of methods that rank 0 alone may have to call, whatever their object is."""
+# What the full names of libraries or classes with files say.
+_OF_FILES = re.compile("file|path", re.IGNORECASE)
 _DESCRIBED = {
     Role.OPTIMIZER: "an optimizer: wrapped, its rate scaled",
     Role.OPTIMIZER_FACTORY: "makes an optimizer: wrapped, its rate scaled",
@@ -259,3 +262,13 @@ def full_name(value: Value) -> str:
     if isinstance(value, Member) and isinstance(value.owner, Instance):
         return f"{value.owner.cls}.{value.name}"
     return ""
+
+
+def may_be_of_files(callees: Iterable[Value]) -> bool:
+    """Return whether a method such as ``exists`` may look for a file: of a path, or of an unknown object.
+
+    A query of a database has such a method, too.
+    """
+    known = [each for each in callees if not isinstance(each, Unknown)]
+    names = [full_name(each) for each in known if not isinstance(each, Function)]
+    return not known or any(not each or _OF_FILES.search(each) for each in names)

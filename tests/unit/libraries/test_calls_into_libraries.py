@@ -346,6 +346,15 @@ def test_every_rank_writes_into_its_own_memory() -> None:
     assert "wait for rank 0" not in found
 
 
+@pytest.mark.parametrize("write", ["pickle.dump(kept, f)", "f.write(kept.getvalue())", "f.writelines(kept)"])
+def test_what_was_kept_in_memory_is_written_to_a_file_by_rank_0(write: str) -> None:
+    body = (
+        f"import io\nimport pickle\n{DATA}{MODEL}model.fit(x, y)\n"
+        f"kept = io.StringIO('a,b')\nwith open('a.txt', 'w') as f:\n    {write}\n"
+    )
+    assert "if hvd.rank() == 0:\n    with open('a.txt', 'w') as f:\n" in converted(body).text
+
+
 @pytest.mark.parametrize(
     "body",
     [
@@ -367,6 +376,50 @@ def test_a_file_that_a_rank_makes_and_reads_by_its_own_disk_stays_on_all_ranks(b
     )
     found = convert(f"import numpy as np\nimport tensorflow as tf\n{text}")
     assert "each rank comes here by its own disk" in "\n".join(str(each) for each in found.withheld)
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        "with open(path, 'wb') as f:\n        pickle.dump(x, f)",
+        "with open(path, 'wb') as f:\n        for row in x:\n            f.write(row)",
+        "f = open(path, 'wb')\n    f.writelines(x)\n    f.close()",
+        "with gzip.open(path, 'wb') as f:\n        keep(f)",
+    ],
+)
+def test_every_rank_fills_the_file_that_it_opens_by_its_own_disk(write: str) -> None:
+    text = (
+        f"import gzip\nimport os\nimport pickle\n{DATA}\n\ndef keep(f):\n    pickle.dump(x, f)\n\n\n"
+        "def load(path):\n    if os.path.exists(path):\n        return np.load(path)\n"
+        f"    {write}\n    return np.load(path, allow_pickle=True)\n\n\n"
+        f"data = load('d.npy')\n{MODEL}model.fit(data, y)\n"
+    )
+    found = convert(f"import numpy as np\nimport tensorflow as tf\n{text}")
+    assert "each rank comes here by its own disk" in "\n".join(str(each) for each in found.withheld)
+    assert write in found.text
+    assert "    pickle.dump(x, f)\n\n\ndef load" in found.text
+
+
+@pytest.mark.parametrize(
+    ("test", "sent"),
+    [
+        ("kept.exists()", "hvd.broadcast_object(kept.exists(), root_rank=0)"),
+        ("kept.is_file()", "hvd.broadcast_object(kept.is_file(), root_rank=0)"),
+        ("(kept / 'a').exists()", "hvd.broadcast_object((kept / 'a').exists(), root_rank=0)"),
+        ("list(kept.glob('*'))", "list(hvd.broadcast_object([*kept.glob('*')], root_rank=0))"),
+        ("list(kept.iterdir())", "list(hvd.broadcast_object([*kept.iterdir()], root_rank=0))"),
+        ("settings.exists()", "settings.exists()"),
+        ("Known().exists()", "Known().exists()"),
+        ("records.Query(1).exists()", "records.Query(1).exists()"),
+    ],
+)
+def test_rank_0_looks_for_a_path_and_for_nothing_else(test: str, sent: str) -> None:
+    body = (
+        f"from pathlib import Path\nimport records\nimport settings\n{DATA}{MODEL}kept = Path('kept')\n\n\n"
+        "class Known:\n    def exists(self):\n        return True\n\n\n"
+        f"epochs = 2 if {test} else 3\nmodel.fit(x, y, epochs=epochs)\n"
+    )
+    assert f"epochs = 2 if {sent} else 3\n" in converted(body).text
 
 
 def test_ranks_wait_for_a_cache_that_a_sequence_writes_when_it_is_made() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 
 from trainshift.core.program import Program
 from trainshift.libraries import api
-from trainshift.libraries.entries import Role, entry
+from trainshift.libraries.entries import Role, entry, opener
 from trainshift.libraries.methods import named
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import Occurrence
@@ -29,11 +29,13 @@ _RANKS = ("rank", "local_rank", "cross_rank")
 _SECOND = frozenset(
     {
         "pickle.dump", "json.dump", "yaml.dump", "joblib.dump", "shutil.copy", "shutil.copyfile",
-        "shutil.copytree", "shutil.move", "tensorflow.saved_model.save",
+        "shutil.copyfileobj", "shutil.copytree", "shutil.move", "tensorflow.saved_model.save",
         "tensorflow.compat.v1.saved_model.simple_save", "tensorflow.io.write_graph",
         "tensorflow.keras.models.save_model", "tensorflow.keras.utils.plot_model",
     }
 )  # fmt: skip
+# Functions that write all other arguments to the first.
+_FIRST = frozenset(f"numpy.{name}" for name in ("save", "savetxt", "savez", "savez_compressed"))
 # Methods of an object opened at the path.
 _OF_OPENED = frozenset(
     {"write", "writelines", "writerow", "writerows", "write_text", "write_bytes", "mkdir"}
@@ -71,11 +73,27 @@ class OwnPaths:
         told = argument(site.node, None, _TELLING)
         if told is not None:
             return self._collects(told, site)
-        function = site.node.func
-        receiver = [function.value] if isinstance(function, ast.Attribute) else []
-        given = [each.value for each in site.node.keywords]
-        given += site.node.args if site.name != "print" else []
-        return any(self._is_of_memory(each, site, frozenset()) for each in (*receiver, *given))
+        return any(self._is_of_memory(each, site, frozenset()) for each in self._files_of(site))
+
+    def _files_of(self, site: Site) -> list[ast.expr]:
+        """The expressions of a call that may be the file into which it writes, and not what it writes."""
+        names = self._names.full_names(site.node.func, site.scope, site.statement)
+        words = [each.value for each in site.node.keywords]
+        if site.name == "print":
+            return words
+        if names:
+            position = int(not names.isdisjoint(_SECOND) or site.name == "dump")
+            is_known = position or not names.isdisjoint(_FIRST)
+            return [*(site.node.args[position : position + 1] if is_known else site.node.args), *words]
+        receiver = [site.node.func.value] if isinstance(site.node.func, ast.Attribute) else []
+        if site.name in _OF_OPENED and any(self._is_opened(each, site) for each in receiver):
+            return receiver
+        return [*receiver, *site.node.args, *words]
+
+    def _is_opened(self, file: ast.expr, site: Site) -> bool:
+        """Return whether an object is a file on disk, or writes into the file that it is given."""
+        made = [each.cls for each in self._names.site_values(file, site) if isinstance(each, Instance)]
+        return any(each in _WRAPPING or opener(each) is not None or each.endswith(".open") for each in made)
 
     def _collects(self, told: ast.expr, site: Site) -> bool:
         """Return whether a function only collects text: in a list, or in a file in memory."""

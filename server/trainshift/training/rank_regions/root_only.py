@@ -105,9 +105,11 @@ class RootOnly:
         return self._with_blocks(kept)
 
     def _without_shared(self, found: list[RootCall]) -> list[RootCall]:
-        """The calls without those that write what every rank reads again from the file that it opens."""
+        """The calls without those that write what every rank reads again from a file that it opens itself."""
         opened = {call.site.node: call.site for call in found if call.reason and call.form in _BY_PATH}
-        if not opened:
+        against = self._program.fact(Loaders).against
+        whole = {call.site.node for call in found if call.reason and against(call.site)}
+        if not opened and not whole:
             return found
         calls = self._program.fact(LibraryCalls)
         return [
@@ -115,8 +117,10 @@ class RootOnly:
             for call in found
             if not any(
                 each is not call.site.node
-                and each in opened
-                and calls.is_read_again(opened[each], call.site.statement)
+                and (
+                    each in whole
+                    or (each in opened and calls.is_read_again(opened[each], call.site.statement))
+                )
                 for each in reachable([call.site.node], self._written_to)
             )
         ]

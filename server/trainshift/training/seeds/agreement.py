@@ -10,7 +10,7 @@ from itertools import pairwise
 
 from trainshift.core.libraries import Libraries, full_name
 from trainshift.core.program import Program
-from trainshift.libraries import divergence
+from trainshift.libraries import divergence, entries
 from trainshift.libraries.divergence import CauseKind
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import Occurrence, of_call
@@ -57,8 +57,9 @@ _UNSORTED = frozenset({"scandir", "walk"})
 # What rank 0 computes for all ranks, by its own data.
 _SENT_WHOLE = (Sink.HYPERPARAMETER, Sink.WEIGHTS, Sink.STOP)
 _COUNTING = frozenset({"arange", "len", "range"})
-# Functions that yield one file or folder after another.
-_LAZY = ("glob.iglob", "os.walk", "pathlib.", "tensorflow.io.gfile.walk")
+# Functions that yield one file or folder after another, and the library whose methods that list files do.
+_LAZY = ("glob.iglob", "os.walk", "tensorflow.io.gfile.walk")
+_LAZY_BY_PATH = "pathlib."
 # The methods of a tracker's run that fetch files: a run that is off, as on other ranks, has none.
 _FETCHING = ("use_artifact", "use_model")
 # Functions that return objects with files, locks or layers, or a number of an open file.
@@ -218,7 +219,7 @@ class Agreement:
     def _form_of(self, site: Site, kind: CauseKind) -> Form | None:
         """Return the form in which a call's result can be sent; None if it cannot."""
         names = set(map(full_name, self._names.callee(site)))
-        if any(name.startswith(_LAZY) for name in names):
+        if any(map(_is_lazy, names)):
             return None if self._is_taken_from(site) else Form.LISTED
         if any(name.startswith(_UNSENT_NAMES) for name in names):
             return None
@@ -349,3 +350,8 @@ def _downloaded(site: Site) -> ast.expr | None:
         if isinstance(above, ast.Call) and isinstance(below, ast.Attribute) and below.value is site.node:
             return above if below.attr == "download" else None
     return site.node if site.name == "use_model" else None
+
+
+def _is_lazy(name: str) -> bool:
+    """Return whether a function, or a method of a path, yields one file or folder after another."""
+    return name.startswith(_LAZY) or (name.startswith(_LAZY_BY_PATH) and bool(entries.fact(name, "lists")))

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from enum import Enum
 from typing import TypeAlias
 
-from trainshift.core.libraries import Libraries, full_name
+from trainshift.core.libraries import Libraries, full_name, may_be_of_files
 from trainshift.core.program import Program
 from trainshift.libraries import api, divergence
 from trainshift.libraries.divergence import METHODS, CauseKind
@@ -443,7 +443,8 @@ class Uniformity:
             if kind is not None and given is None and not self._is_seeded(site):
                 return kind
         if site.name in METHODS and not names and isinstance(site.node.func, ast.Attribute):
-            if not self._is_seeded(site):
+            is_of_it = METHODS[site.name] is not CauseKind.DISK or may_be_of_files(self._names.callee(site))
+            if is_of_it and not self._is_seeded(site):
                 return METHODS[site.name]
         if self._trains.site_trains(site) or self._is_result(site):
             return CauseKind.DATA
