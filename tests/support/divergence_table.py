@@ -32,12 +32,16 @@ SOURCES = {
     "files": "len(glob.glob('*.npy'))",
     "a list of files": "len(os.listdir('data'))",
     "a service": "int(urllib.request.urlopen('http://settings/units').read())",
+    "rows of a shape": "np.shape(x[: random.randint(1, 9)])[0]",
+    "rows of an attribute": "x[: random.randint(1, 9)].shape[0]",
+    "rows of files": "int(tf.shape(np.array(os.listdir('data')))[0])",
     "a launcher": "int(os.environ['SLURM_PROCID']) + 1",
 }
 ALIKE = {
     "a constant": "3",
     "an argument": "int(os.environ['UNITS'])",
     "a shape of what is drawn": "np.random.rand(8, 4).shape[1]",
+    "axes of what is drawn": "len(np.shape(x[np.random.rand(len(x)) < 0.8]))",
     "a length of what is shuffled": "len(random.sample(range(100), 4))",
     "a seeded generator": "int(np.random.default_rng(7).integers(1, 5))",
     "a seeded draw": "random.Random(3).randint(1, 5)",
@@ -118,6 +122,8 @@ OWN_SOURCES = {
 UNIFORM_SOURCES = {
     "a count": "epoch + 1",
     "columns of a batch": "a.shape[1]",
+    "all columns of a batch": "np.prod(a.shape[1:])",
+    "axes of a batch": "a.shape.ndims",
     "a number of a batch": "number + 1",
     "a rate": "float(opt.learning_rate)",
 }

@@ -67,6 +67,28 @@ def test_no_word_is_lost_on_what_batches_share(source: str, sink: str) -> None:
     assert not [note for note in (*found.decisions, *found.doubts) if note.rule == "HV19"]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "rows, value = a.shape",
+        "shape = tf.shape(a)\n        value = shape[1]",
+        "rows, *value = a.shape.as_list()",
+        "value = 1 if a.shape[0] is None else 2",
+    ],
+)
+def test_the_columns_of_a_batch_are_alike(text: str) -> None:
+    found = convert(own_cell("1.0", "gradients").replace("value = 1.0", text))
+    assert found.status is Status.CONVERTED, found.reason
+    assert not [note for note in (*found.decisions, *found.doubts) if note.rule == "HV19"]
+
+
+def test_a_function_of_the_script_gives_no_shape() -> None:
+    text = cell("shape(4)", "epochs of fit").replace(
+        "value =", "def shape(of):\n    return random.randint(1, of)\n\n\nvalue ="
+    )
+    assert [note for note in convert(text).decisions if note.rule == "HV19"]
+
+
 def test_batches_of_one_size_have_one_length() -> None:
     whole = own_cell("len(a)", "gradients").replace(".batch(7)", ".batch(7, drop_remainder=True)")
     found = convert(whole)
@@ -198,6 +220,16 @@ def test_a_callback_sets_weights_by_the_loss_of_its_ranks_batch() -> None:
         ("len(x[np.random.rand(len(x)) < 0.8])", {CauseKind.DRAW}),
         ("len(x[~(np.random.rand(len(x)) < 0.8)])", {CauseKind.DRAW}),
         ("len(x[np.random.permutation(len(x))])", set()),
+        ("np.shape(x[np.random.rand(len(x)) < 0.8])[0]", {CauseKind.DRAW}),
+        ("int(tf.shape(x[np.random.rand(len(x)) < 0.8])[0])", {CauseKind.DRAW}),
+        ("np.size(x[np.random.rand(len(x)) < 0.8])", {CauseKind.DRAW}),
+        ("x[np.random.rand(len(x)) < 0.8].shape", {CauseKind.DRAW}),
+        ("x[np.random.rand(len(x)) < 0.8].shape[1]", set()),
+        ("x[np.random.rand(len(x)) < 0.8].shape[1:]", set()),
+        ("x[np.random.rand(len(x)) < 0.8].ndim", set()),
+        ("x[np.random.permutation(len(x))].shape[0]", set()),
+        ("np.size(np.random.rand(8, 4))", set()),
+        ("np.array(os.listdir('.')).shape[0]", {CauseKind.DISK}),
         ("len(x[np.random.permutation(len(x))][:40])", set()),
         ("len(np.random.rand(8, 4))", set()),
         ("len(np.random.rand(random.randint(8, 9), 4))", {CauseKind.DRAW}),

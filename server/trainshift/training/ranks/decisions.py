@@ -399,7 +399,7 @@ def _asks(program: Program, statement: Statement, node: ast.expr, batches: Colle
         return not _is_agreed(program, node)
     uniformity, own = program.fact(Uniformity), program.fact(OwnBatches)
     for each in (at, *program.fact(SetVariables).behind(at)):
-        if not all(map(uniformity.is_meant, uniformity.causes(each, Of.VALUE, own.is_alike, own.cause))):
+        if not all(map(uniformity.is_meant, uniformity.causes(each, own=own.cause))):
             return True
     return bool(batches) and _comes_of(program, at, batches)
 

@@ -22,12 +22,11 @@ from trainshift.training.loops.fits import Fits
 from trainshift.training.loops.steps import Steps
 from trainshift.training.loops.what_trains import WhatTrains
 from trainshift.training.ranks.sink_inputs import counts
+from trainshift.training.uniformity.shapes import Shapes
 from trainshift.training.uniformity.uniformity import Uniformity
 from trainshift.training.uniformity.verdict import Cause
 
-_SHAPING = named("shapes")
 _ZIPPING = ("builtins.zip", "itertools.zip_longest")
-_SHAPES = ("shape", "size")
 _NEXT = ("get_next", "next", "next_batch")
 _BATCHING = ("batch", "padded_batch", "make_csv_dataset", "make_batched_features_dataset")
 _TRAINING = named("training") - {"apply_gradients", "fit_transform"}
@@ -51,15 +50,6 @@ class OwnBatches:
         if self._takes(at) or self._counts(at):
             return Cause(CauseKind.DATA, at, None)
         return None
-
-    def is_alike(self, node: ast.AST) -> bool:
-        """Return whether an expression is an axis of a shape other than the number of rows."""
-        return (
-            isinstance(node, ast.Subscript)
-            and isinstance(node.slice, ast.Constant | ast.UnaryOp)
-            and ast.unparse(node.slice) != "0"
-            and _measured(node.value) is not None
-        )
 
     def is_fed(self, cause: Cause) -> bool:
         """Return whether the cause is what a layer is called on, as it also is while a model is built."""
@@ -102,13 +92,13 @@ class OwnBatches:
         )
 
     def _counts(self, at: Occurrence) -> bool:
-        measured = _measured(at.node)
+        measured = self._program.fact(Shapes).measured(at)
         if measured is None:
             return False
         is_fed = at.scope.function() in self._given or self._is_in_training(at)
         takes = [
             each
-            for each in self._program.fact(Uniformity).behind(at.part(measured))
+            for each in self._program.fact(Uniformity).behind(measured)
             if self._takes(each) and (is_fed or not self._is_given(each, (_CALL,)))
         ]
         return bool(takes) and not any(map(self._is_whole, takes))
@@ -208,14 +198,3 @@ class OwnBatches:
                 names = [name for name, given in function.bindings.items() if given[0].kind == "parameter"]
                 found[function] = set(names[1:]) - _MODES
         return found
-
-
-def _measured(node: ast.AST) -> ast.expr | None:
-    """Return the expression whose shape or length another one gives."""
-    if isinstance(node, ast.Attribute):
-        return node.value if node.attr in _SHAPES else None
-    if isinstance(node, ast.Call):
-        name = last_name(node.func)
-        given = arguments(node)
-        return given[0] if given and (name in _SHAPING or name == "len") else None
-    return None

@@ -145,7 +145,7 @@ class Sinks:
         elif sink in (Sink.WEIGHTS, Sink.STATE) and not is_test:
             reached = uniformity.causes(at, of, self._is_averaged, own.cause)
         else:
-            reached = uniformity.causes(at, of, own.is_alike, own.cause)
+            reached = uniformity.causes(at, of, own=own.cause)
         if sink is Sink.SHAPE:
             # A graph is built before it is fed.
             reached = [each for each in reached if not (uniformity.is_fed(each) or own.is_fed(each))]
@@ -343,8 +343,6 @@ class Sinks:
 
     def _is_averaged(self, node: ast.AST) -> bool:
         """Return whether an expression yields gradients, which ranks average, or initial weights."""
-        if self._program.fact(OwnBatches).is_alike(node):
-            return True
         if isinstance(node, ast.ListComp | ast.GeneratorExp):
             return node.elt in self._gradients
         return node in self._gradients or (isinstance(node, ast.Attribute) and node.attr in VARIABLE_LISTS)

@@ -19,7 +19,8 @@ from trainshift.python.names.occurrence import Occurrence, Step, of_call
 from trainshift.python.names.values import Class
 from trainshift.python.syntax.chunk_syntax import Scope, Site, arguments, children
 from trainshift.training.uniformity.draws import APPLYING
-from trainshift.training.uniformity.uniformity import SHAPE, Uniformity, is_mask
+from trainshift.training.uniformity.shapes import SHAPE
+from trainshift.training.uniformity.uniformity import Uniformity, is_mask
 from trainshift.training.uniformity.value_flow import ValueFlow, tests_around
 from trainshift.training.uniformity.verdict import Cause
 

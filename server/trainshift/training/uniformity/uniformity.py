@@ -16,7 +16,6 @@ from trainshift.core.libraries import Libraries, full_name, may_be_of_files
 from trainshift.core.program import Program
 from trainshift.libraries import api, divergence
 from trainshift.libraries.divergence import METHODS, CauseKind
-from trainshift.libraries.methods import named
 from trainshift.python.flow.evaluation import FUNCTIONS
 from trainshift.python.flow.traversal import reachable
 from trainshift.python.lazy import cached_property
@@ -42,14 +41,11 @@ from trainshift.training.loops.what_trains import WhatTrains
 from trainshift.training.uniformity.backward_slice import Trails
 from trainshift.training.uniformity.certainty import Certainty
 from trainshift.training.uniformity.draws import Draws
+from trainshift.training.uniformity.shapes import Shapes, asks_none
 from trainshift.training.uniformity.value_flow import ValueFlow, tests_around
 from trainshift.training.uniformity.verdict import Cause, Divergent, Uniform, Unknown, Verdict, cause_of
 
-# Attributes of an array or a tensor that do not depend on its values.
-SHAPE = frozenset({"dtype", "itemsize", "nbytes", "ndim", "rank", "shape", "size"})
-_SHAPING = named("shapes")
 _COUNTING = frozenset(f"builtins.{name}" for name in ("callable", "isinstance", "type"))
-_LENGTH = "builtins.len"
 # Things of which a rank may have more than another.
 _COUNTED = (CauseKind.DISK, CauseKind.HOST, CauseKind.NET)
 _AFTER_BATCH = ("on_batch_end", "on_train_batch_end")
@@ -106,6 +102,7 @@ class Uniformity:
         self._script = program.script
         self._names = program.names
         self._flow = program.fact(ValueFlow)
+        self._shapes = program.fact(Shapes)
         self.draws = Draws(program, self.verdict)
         self._certainty = Certainty(program)
         self._numbered: dict[tuple[str, ...], dict[Place, bool]] = {RANK: {}, SIZE: {}}
@@ -153,7 +150,7 @@ class Uniformity:
         is_uniform: Callable[[ast.AST], bool] | None,
         own: Callable[[Occurrence], Cause | None] | None = None,
     ) -> list[Cause]:
-        if is_uniform is None and self._clean.issuperset(map(_key, starts)):
+        if is_uniform is None and own is None and self._clean.issuperset(map(_key, starts)):
             return []
         found: dict[ast.AST, Cause] = {}
         seen: set[Key] = set()
@@ -166,7 +163,7 @@ class Uniformity:
                 matters is Of.VALUE or (matters is Of.COUNT and cause.kind in _COUNTED)
             ):
                 found.setdefault(cause.at.node, cause)
-        if is_uniform is None and not found and not self._open:
+        if is_uniform is None and own is None and not found and not self._open:
             self._clean |= seen
         return list(found.values())
 
@@ -243,7 +240,7 @@ class Uniformity:
         the rank.
         """
         node = at.node
-        if isinstance(node, ast.Compare) and _asks_none(node):
+        if isinstance(node, ast.Compare) and asks_none(node):
             # A launcher numbers all processes or none.
             step = self._names.steps_back(at.part(node.left))
             asked = step.sources if step is not None else (at.part(node.left),)
@@ -328,7 +325,11 @@ class Uniformity:
         """Yield the sources of an expression's value, one step back; nothing behind a cause or a count."""
         at, of = reached
         node = at.node
-        if isinstance(node, ast.Attribute) and self._is_alike(node, at):
+        if self._shapes.is_alike(at) or (isinstance(node, ast.Attribute) and self._is_alike(node, at)):
+            return
+        measured = self._shapes.measured(at)
+        if measured is not None:
+            yield measured, Of.COUNT
             return
         cause = self.cause(at)
         if cause is not None and (of is Of.VALUE or cause.kind in _COUNTED):
@@ -353,15 +354,13 @@ class Uniformity:
         site = self._script.site_of(node)
         functions = self._names.called_functions(site)
         is_value = of is Of.VALUE or (of is Of.CHOICE and is_mask(node))
-        if self._flow.is_collected(at) or site.name in _SHAPING or self._names.calls(site, *_COUNTING):
+        if self._flow.is_collected(at) or self._names.calls(site, *_COUNTING):
             return
         if node in self._models:
             return
-        if self._names.calls(site, _LENGTH):
-            yield from ((at.part(each), Of.COUNT) for each in node.args)
         # The initial value of a variable is broadcast; the arguments of a session are not part of its
         # result.
-        elif self._names.may_be(self._names.site_values(node, site), *_KEEPING):
+        if self._names.may_be(self._names.site_values(node, site), *_KEEPING):
             return
         elif is_value:
             yield from ((each, Of.VALUE) for each in self._flow.computed_of(at))
@@ -374,11 +373,8 @@ class Uniformity:
     def _is_alike(self, node: ast.Attribute, at: Occurrence) -> bool:
         """Return whether an attribute is the same on all ranks, even if its object differs.
 
-        Examples are a shape, the epochs of a history, and properties of data that do not depend on their
-        order.
+        Examples are the epochs of a history, and properties of data that do not depend on their order.
         """
-        if node.attr in SHAPE:
-            return True
         step = self._names.steps_back(at.part(node.value))
         calls = [each.node for each in step.sources if isinstance(each.node, ast.Call)] if step else []
         if node.attr == "epoch" and any(last_name(each.func) in FITTING for each in calls):
@@ -634,16 +630,6 @@ def _place(at: Occurrence) -> Place:
 def _key(reached: Reached) -> Key:
     at, of = reached
     return at.node, at.scope, id(of)
-
-
-def _asks_none(node: ast.Compare) -> bool:
-    """Return whether a comparison only tests for None: ``x is None``."""
-    given = node.comparators[0]
-    return (
-        isinstance(node.ops[0], ast.Is | ast.IsNot)
-        and isinstance(given, ast.Constant)
-        and given.value is None
-    )
 
 
 def reads_number(node: ast.expr) -> bool:
