@@ -422,6 +422,40 @@ def test_rank_0_looks_for_a_path_and_for_nothing_else(test: str, sent: str) -> N
     assert f"epochs = 2 if {sent} else 3\n" in converted(body).text
 
 
+LISTED = "tf.keras.utils.image_dataset_from_directory({})"
+
+
+@pytest.mark.parametrize(
+    ("write", "read", "waits"),
+    [
+        ("tf.keras.utils.save_img('data/train/a.png', x)", LISTED.format("'data/train/'"), 1),
+        ("tf.keras.utils.save_img('data/train/a/b.png', x)", LISTED.format("'./data'"), 1),
+        ("np.savetxt('data/labels.txt', x)", LISTED.format("'data/train'"), 0),
+        ("np.savetxt('data/train.txt', x)", LISTED.format("'data/train'"), 0),
+        ("np.savetxt('d/a.csv', x)", "tf.data.experimental.make_csv_dataset('d/*.csv', 8)", 1),
+        ("np.savetxt('d/a.csv', x)", "tf.data.experimental.make_csv_dataset('d/e/*.csv', 8)", 0),
+        ("np.savetxt(f'data/train/{len(x)}.txt', x)", LISTED.format("'data/train'"), 1),
+        ("np.savetxt(f'data/train/a/{len(x)}.txt', x)", LISTED.format("'data'"), 1),
+        ("np.savetxt(f'data/train/{len(x)}.txt', x)", LISTED.format("'data/test'"), 0),
+        ("np.savetxt('data/train/%d.txt' % len(x), x)", LISTED.format("'data/train'"), 1),
+        ("np.savetxt('data/train/{}.txt'.format(len(x)), x)", LISTED.format("'data'"), 1),
+        ("np.savetxt(os.path.join('data/train/a', str(len(x))), x)", LISTED.format("'data/train'"), 1),
+        ("np.savetxt('a.txt', x)", "(np.loadtxt('a.txt'), np.loadtxt('a.txt'))[0]", 1),
+        ("np.savetxt('a.txt', x)", "np.loadtxt('a.txt')\ny = np.loadtxt('a.txt')", 1),
+        (
+            "np.savetxt('a.txt', x)",
+            "np.loadtxt('a.txt')\nnp.savetxt('b.txt', x)\ny = np.loadtxt('a.txt')\ny = np.loadtxt('b.txt')",
+            2,
+        ),
+        ("np.savetxt('a.txt', x)", "np.loadtxt('a.txt')\nnp.savetxt('a.txt', x)\ny = np.loadtxt('a.txt')", 2),
+    ],
+)
+def test_ranks_wait_once_for_what_they_read(write: str, read: str, waits: int) -> None:
+    found = converted(f"import os\n{DATA}{write}\ndata = {read}\n{MODEL}model.fit(data, epochs=2)\n")
+    assert found.text.count("  # wait for rank 0") == waits
+    assert ("which rank 0 writes" in said(found)) == bool(waits)
+
+
 def test_ranks_wait_for_a_cache_that_a_sequence_writes_when_it_is_made() -> None:
     body = (
         f"{DATA}\n\nclass Rows(tf.keras.utils.Sequence):\n    def __init__(self):\n        self.keep()\n\n"

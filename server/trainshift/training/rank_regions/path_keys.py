@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import re
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Iterator
 from pathlib import PurePosixPath
 
 from trainshift.core.libraries import path_returned
@@ -16,6 +17,8 @@ from trainshift.python.syntax.chunk_syntax import last_name
 
 # The beginning of the key of a known path; any other key is a number.
 _SHOWN = "="
+# What makes a part of a path a pattern.
+_PATTERN = re.compile(r"[*?\[]")
 # Functions that convert one kind of path to another.
 _CONVERTING = ("Path", "PosixPath", "fspath", "str")
 # Functions that join the parts of a path.
@@ -42,13 +45,25 @@ class PathKeys:
     def of_folders(self, path: Occurrence) -> frozenset[str]:
         """Return the keys of the folders above a path, which may be created or filled as a whole."""
         around: list[Occurrence] = []
+        found: set[str] = set()
         for at in reachable([path], lambda at: (*self._sources(at), *_folders(at)), _place):
             around += _folders(at)
-        found = {key for at in around for key in self.of(at)}
+            if begins := _beginning(at.node):
+                found.update(itertools.islice(above(f"{_SHOWN}{begins}*"), 1))
+        found.update(key for at in around for key in self.of(at))
         for key in self.of(path):
-            if is_shown(key):
-                parents = PurePosixPath(key.removeprefix(_SHOWN)).parents
-                found |= {f"{_SHOWN}{folder}" for folder in parents if folder != PurePosixPath()}
+            found.update(above(key))
+        return frozenset(found)
+
+    def of_listed(self, path: Occurrence) -> frozenset[str]:
+        """Return the keys of a folder that the script shows, or of the one around a pattern:
+        ``folder/*.csv``.
+        """
+        found = set[str]()
+        for key in filter(is_shown, self.of(path)):
+            parts = PurePosixPath(key.removeprefix(_SHOWN)).parts
+            plain = itertools.takewhile(lambda part: not _PATTERN.search(part), parts)
+            found.add(f"{_SHOWN}{PurePosixPath(*plain)}")
         return frozenset(found)
 
     def _sources(self, at: Occurrence) -> tuple[Occurrence, ...]:
@@ -133,6 +148,25 @@ class PathKeys:
 def is_shown(key: str) -> bool:
     """Return whether a key is a path that the script shows, rather than only an expression."""
     return key.startswith(_SHOWN)
+
+
+def above(key: str) -> Iterator[str]:
+    """Yield the keys of the folders above a path that the script shows, from the innermost."""
+    parents = PurePosixPath(key.removeprefix(_SHOWN)).parents if is_shown(key) else ()
+    yield from (f"{_SHOWN}{folder}" for folder in parents if folder != PurePosixPath())
+
+
+def _beginning(node: ast.expr) -> str:
+    """Return the text with which a path begins that is made of text and values; "" if there is none."""
+    if isinstance(node, ast.JoinedStr):
+        first = node.values[0] if node.values else None
+        return str(first.value) if isinstance(first, ast.Constant) else ""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod) and isinstance(node.left, ast.Constant):
+        return str(node.left.value).partition("%")[0]
+    match node:
+        case ast.Call(func=ast.Attribute(value=ast.Constant(text), attr="format")):
+            return str(text).partition("{")[0]
+    return ""
 
 
 def _same_path(node: ast.expr) -> ast.expr | None:

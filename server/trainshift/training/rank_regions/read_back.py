@@ -27,7 +27,7 @@ from trainshift.training.loops.what_trains import WhatTrains
 from trainshift.training.rank_regions.callbacks import CallbackLists
 from trainshift.training.rank_regions.guard_forms import Form, may_differ
 from trainshift.training.rank_regions.loaders import Loaders, read_by
-from trainshift.training.rank_regions.path_keys import PathKeys, is_shown, may_end_alike
+from trainshift.training.rank_regions.path_keys import PathKeys, above, is_shown, may_end_alike
 from trainshift.training.rank_regions.restored import Restored
 from trainshift.training.rank_regions.root_only import RootOnly
 from trainshift.training.ranks.branches import Branches
@@ -71,7 +71,33 @@ class ReadBack:
         ]
         found.sort(key=lambda each: (self._script.span(each.site.node, each.site), self._start(each.anchor)))
         first = {each.site: each for each in reversed(found)}
-        return list(reversed(first.values()))
+        return self._at_once(list(reversed(first.values())))
+
+    def _at_once(self, reads: list[Read]) -> list[Read]:
+        """The reads, each of which waits at an anchor before its own if nothing is written in between."""
+        kept: list[Read] = []
+        for read in reads:
+            found = (each.anchor for each in kept if self._is_nothing_written(each.anchor, read))
+            kept.append(read._replace(anchor=next(found, read.anchor)))
+        return kept
+
+    def _is_nothing_written(self, anchor: Statement, read: Read) -> bool:
+        """Return whether a read follows an anchor in its block, and nothing that it reads is written in
+        between.
+        """
+        block, start = self._script.siblings(read.anchor)
+        before = block[:start]
+        if anchor not in before:
+            return False
+        between = {part for each in before[before.index(anchor) :] for part in each.walk()}
+        trains = self._program.fact(WhatTrains).statement_trains
+        names, here = self._program.names, anchor.scope.function()
+        return not any(map(trains, between)) and not any(
+            call.statement in between
+            or ((function := call.scope.function()) not in (None, here) and names.callers(function)[1])
+            for site in self._written_before(read)
+            for call in calls_leading_to(names, site)
+        )
 
     def _start(self, statement: Statement) -> int:
         return self._script.statement_span(statement).start
@@ -232,7 +258,8 @@ class ReadBack:
         written = self._written
         path = of_call(read.site).part(read.path)
         own, folders = self._paths.of(path), self._paths.of_folders(path)
-        listed = own | folders if self._lists(read.site) else frozenset()
+        lists = self._lists(read.site)
+        listed = self._paths.of_listed(path) if lists else frozenset()
         known = sorted(key for key in own | folders if key in written)
         shown = [site for key in known if is_shown(key) for site in written[key]]
         if shown and self._is_late(read.site):
@@ -241,7 +268,9 @@ class ReadBack:
         writes += [
             site
             for key, site, other in self._written_in
-            if key in listed or (key in folders and may_end_alike(read.path, other))
+            if (key in folders and may_end_alike(read.path, other))
+            or (lists and not listed.isdisjoint((key, *above(key))))
+            or (lists and key in own | folders and not (listed and other is None))
         ]
         return [
             site
@@ -320,9 +349,9 @@ class ReadBack:
             loop = innermost_loop(outer)
             # Ranks that have left a loop, or an iteration, do not reach later code in it.
             yield outer if loop is None or outer in statement.path() or trains(loop) else loop
-        for above in statement.ancestors():
-            if isinstance(above.node, LOOPS) and not trains(above) and self._decides_alone(above):
-                yield above
+        for around in statement.ancestors():
+            if isinstance(around.node, LOOPS) and not trains(around) and self._decides_alone(around):
+                yield around
 
     def _decides_alone(self, statement: Statement) -> bool:
         """Return whether ranks certainly differ in a test's outcome or a loop's iterable."""
