@@ -383,3 +383,56 @@ def test_a_number_that_is_counted_up_alike_is_uniform() -> None:
     (site,) = script.sites_named("print")
     at = Occurrence(site.node.args[0], site.scope, site.statement)
     assert Program(script).fact(Uniformity).is_uniform(at)
+
+
+_CALLBACK = "class Own(tf.keras.callbacks.Callback):\n"
+_DRAWN = "self.model.layers[-1].bias.assign(hvd.broadcast(tf.random.normal([1]), root_rank=0))"
+_KERNEL = "self.model.layers[-1].kernel"
+
+
+@pytest.mark.parametrize(
+    ("hooks", "drawn"),
+    [
+        ("    def on_epoch_end(self, epoch, logs=None):\n        {}\n", _DRAWN),
+        ("    def on_test_end(self, logs=None):\n        {}\n", _DRAWN),
+        ("    def on_test_batch_begin(self, batch, logs=None):\n        {}\n", _DRAWN),
+        (
+            "    def on_epoch_end(self, epoch, logs=None):\n        self.jitter()\n\n"
+            "    def jitter(self):\n        {}\n",
+            _DRAWN,
+        ),
+        *(
+            ("    def on_epoch_begin(self, epoch, logs=None):\n        {}\n", f"{_KERNEL}.assign({sent})")
+            for sent in (
+                f"hvd.broadcast(tf.keras.initializers.HeNormal()({_KERNEL}.shape), root_rank=0)",
+                f"hvd.broadcast(tf.keras.initializers.get('he_normal')({_KERNEL}.shape), root_rank=0)",
+                f"hvd.broadcast(tf.random_normal_initializer()({_KERNEL}.shape), root_rank=0)",
+                f"hvd.broadcast(self.model.layers[-1].kernel_initializer({_KERNEL}.shape), root_rank=0)",
+                f"tf.keras.initializers.HeNormal(3)({_KERNEL}.shape)",
+                f"tf.keras.initializers.RandomNormal(0.0, 0.1, seed=3)({_KERNEL}.shape)",
+                f"tf.keras.initializers.Zeros()({_KERNEL}.shape)",
+                f"tf.keras.initializers.get('zeros')({_KERNEL}.shape)",
+            )
+        ),
+    ],
+)
+def test_rank_0_draws_what_callbacks_put_into_weights(hooks: str, drawn: str) -> None:
+    own = drawn.replace("hvd.broadcast(", "").replace(", root_rank=0)", "")
+    text = (
+        "import numpy as np\nimport tensorflow as tf\nx, y = np.load('x.npy'), np.load('y.npy')\n\n\n"
+        f"{_CALLBACK}{hooks.format(own)}\n\nmodel = tf.keras.Sequential([tf.keras.layers.Dense(1)])\n"
+        "model.compile('sgd', 'mse')\nmodel.fit(x, y, callbacks=[Own()])\n"
+    )
+    found = convert(text)
+    assert found.status is Status.CONVERTED, found.reason
+    assert drawn.replace(" ", "") in "".join(found.text.split()).replace(",)", ")")
+
+
+def test_a_draw_in_the_function_of_a_callback_is_doubted() -> None:
+    found = convert(
+        "import numpy as np\nimport tensorflow as tf\nx, y = np.load('x.npy'), np.load('y.npy')\n"
+        "model = tf.keras.Sequential([tf.keras.layers.Dense(1)])\nmodel.compile('sgd', 'mse')\n"
+        "own = tf.keras.callbacks.LambdaCallback(\n    on_epoch_end=lambda epoch, logs: model.layers[-1].bias"
+        ".assign([np.random.rand()])\n)\nmodel.fit(x, y, callbacks=[own])\n"
+    )
+    assert [each.rule for each in found.doubts] == ["HV19"], found.doubts

@@ -14,7 +14,7 @@ from trainshift.python.flow.traversal import reachable
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.classes import class_around
 from trainshift.python.names.occurrence import Occurrence, Step, of_call
-from trainshift.python.names.values import Unknown
+from trainshift.python.names.values import Function, Unknown
 from trainshift.python.syntax.chunk_syntax import COMPREHENSIONS, Scope, Site, Statement, last_name
 from trainshift.python.values.call_graph import statements_around
 from trainshift.training.loops.steps import VARIABLE_LISTS
@@ -26,7 +26,7 @@ _HELD = frozenset(
     | {"recurrent_kernel"}
 )
 _COPYING = ("Variable", "enumerate", "identity", "list", "reversed", "zip")
-_HOOK = re.compile(r"on_((train_)?batch|epoch)_(begin|end)$")
+_HOOK = re.compile(r"on_(((train|test|predict)_)?batch|epoch|test|predict)_(begin|end)$")
 # The methods of layers and models that run in each step.
 _RUN = ("call", "train_step")
 
@@ -41,7 +41,7 @@ class WeightsBetweenSteps:
 
     def are_set_by(self, site: Site) -> bool:
         """Return whether a call sets weights while a training goes on."""
-        return self._sets_weights(site) and self.trains_on(site.statement)
+        return self._sets_weights(site) and (self._is_in_hook(site.scope) or self.trains_on(site.statement))
 
     def keep_state(self, site: Site) -> bool:
         """Return whether a layer or a model sets a variable of its own in each step, and reads it there."""
@@ -97,11 +97,9 @@ class WeightsBetweenSteps:
 
     def trains_on(self, statement: Statement) -> bool:
         """Return whether a statement runs between two steps: in a loop that trains, or between two."""
-        if self._is_in_hook(statement.scope):
-            return True
         trains = self._program.fact(WhatTrains).statement_trains
         for each in (statement, *statements_around(self._names, statement)):
-            if isinstance(each.node, LOOPS) and trains(each):
+            if self._is_in_hook(each.scope) or (isinstance(each.node, LOOPS) and trains(each)):
                 return True
             beside = self._blocks.get((each.parent, each.scope.function()), [])
             at = beside.index(each) if each in beside else 0
@@ -110,14 +108,28 @@ class WeightsBetweenSteps:
         return False
 
     def _is_in_hook(self, scope: Scope) -> bool:
-        """Return whether Keras calls code between two steps: ``on_epoch_end`` of a callback."""
+        """Return whether Keras calls code between two steps: ``on_epoch_end`` of a callback, or a function
+        in its place.
+        """
         function, cls = scope.function(), class_around(scope)
-        return (
+        return function in self._handed or (
             function is not None
             and cls is not None
             and _HOOK.match(function.name) is not None
             and self._names.descends(cls, *api.CALLBACK)
         )
+
+    @cached_property
+    def _handed(self) -> set[Scope]:
+        """The functions that a callback calls between two steps: ``LambdaCallback(on_epoch_end=...)``."""
+        return {
+            value.scope
+            for site in self._script.sites_named("LambdaCallback")
+            for word in site.node.keywords
+            if word.arg is not None and _HOOK.match(word.arg)
+            for value in self._names.site_values(word.value, site)
+            if isinstance(value, Function)
+        }
 
     @cached_property
     def _blocks(self) -> dict[tuple[Statement | None, Scope | None], list[Statement]]:

@@ -218,6 +218,8 @@ class Agreement:
 
     def _form_of(self, site: Site, kind: CauseKind) -> Form | None:
         """Return the form in which a call's result can be sent; None if it cannot."""
+        if self._program.fact(Uniformity).draws.is_initial(site):
+            return Form.TENSOR
         names = set(map(full_name, self._names.callee(site)))
         if any(map(_is_lazy, names)):
             return None if self._is_taken_from(site) else Form.LISTED

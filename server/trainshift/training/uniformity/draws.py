@@ -6,19 +6,20 @@ They do if a uniform seed decides it: that of the call, of its generator or of i
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Iterable
 from itertools import pairwise
 from sys import stdlib_module_names
 
 from trainshift.core.libraries import full_name
 from trainshift.core.program import Program
-from trainshift.libraries import divergence, entries
+from trainshift.libraries import api, divergence, entries
 from trainshift.libraries.divergence import CauseKind
 from trainshift.libraries.entries import Role
 from trainshift.python.flow.traversal import reachable
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import Occurrence, of_call
-from trainshift.python.names.values import Instance, Library, Member
+from trainshift.python.names.values import Function, Instance, Library, Member
 from trainshift.python.syntax.chunk_syntax import (
     Scope,
     Site,
@@ -97,6 +98,14 @@ _READERS = {
     "audio_dataset_from_directory": TENSORFLOW, "make_csv_dataset": TENSORFLOW,
     "make_batched_features_dataset": TENSORFLOW,
 }  # fmt: skip
+# The classes of initializers, those that draw nothing, and those whose first argument is no seed.
+_INITIALIZER = re.compile(
+    r"(?:(?:tensorflow\.)?keras\.initializers\.|tensorflow\.(?=\w+_initializer$))(?P<name>\w+)$"
+)
+_CONSTANT = re.compile("zeros|ones|constant|identity", re.IGNORECASE)
+_TAKES_MORE = re.compile("random|truncated|scaling|get$|orthogonal", re.IGNORECASE)
+# The attributes of layers that keep initializers of their weights.
+_KEPT = re.compile("(kernel|recurrent|depthwise|pointwise|embeddings)_initializer$")
 
 
 class Draws:
@@ -110,7 +119,27 @@ class Draws:
 
     def is_draw(self, site: Site) -> bool:
         """Return whether a call draws numbers or elements at random."""
-        return self._script.called_name(site) in _DRAWS and bool(self.library(site))
+        is_named = self._script.called_name(site) in _DRAWS and bool(self.library(site))
+        return is_named or self.is_initial(site)
+
+    def is_initial(self, site: Site) -> bool:
+        """Return whether a call draws weights as a layer does first: ``GlorotUniform()(w.shape)``."""
+        if not isinstance(site.node.func, ast.Attribute):
+            return self._initializer(site) is not None
+        is_kept = _KEPT.match(site.name) is not None and bool(arguments(site.node))
+        return is_kept and not any(isinstance(each, Function) for each in self._names.callee(site))
+
+    def _initializer(self, site: Site) -> Instance | None:
+        """Return the initializer that a call asks for random weights."""
+        for value in self._names.callee(site):
+            name = value.cls if isinstance(value, Instance) else ""
+            of = _INITIALIZER.match(api.canonical(name) or name)
+            if isinstance(value, Instance) and of is not None:
+                given = argument(value.node, 0) if of["name"] == "get" else None
+                named = str(given.value) if isinstance(given, ast.Constant) else of["name"]
+                if not _CONSTANT.match(named):
+                    return value
+        return None
 
     def shuffles(self, site: Site) -> bool:
         """Return whether a call returns a random order."""
@@ -252,6 +281,10 @@ class Draws:
         own = self.given(site)
         if own is not None and not _is_none(own.node):
             return [own]
+        if self.is_initial(site):
+            # Keras 3 draws the seeds of initializers from Python's generator.
+            both = self.seeds_of(TENSORFLOW), self.seeds_of(PYTHON)
+            return [*both[0], *both[1]] if all(both) else []
         handed = argument(site.node, None, "generator")
         if handed is not None and self.library(site) == TORCH:
             return [of_call(site).part(handed)]
@@ -366,6 +399,10 @@ class Draws:
 
     def given(self, site: Site) -> Occurrence | None:
         """Return the seed argument of a call."""
+        made = self._initializer(site)
+        if made is not None:
+            seed = argument(made.node, None if _TAKES_MORE.search(made.cls) else 0, "seed")
+            return of_call(self._script.site_of(made.node)).part(seed) if seed is not None else None
         given = argument(site.node, None, "seed", "random_state", "shuffle_seed")
         if given is None and site.name == "shuffle" and isinstance(site.node.func, ast.Attribute):
             values = self._names.site_values(site.node.func.value, site)
