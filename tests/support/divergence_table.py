@@ -108,15 +108,19 @@ def cell(value: str, sink: str) -> str:
     return f"{HEAD}value = {value}\n{SINKS[sink]}"
 
 
+ROWS = {
+    "rows of a batch": "len(a)",
+    "rows of a tensor": "float(tf.shape(a)[0])",
+    "a shape of a batch": "a.shape[0]",
+}
+"""Numbers of rows, which a rank has of its own if the ranks share whole batches."""
 OWN_SOURCES = {
     "a loss": "float(loss)",
     "a batch": "float(tf.reduce_mean(a))",
     "targets of a batch": "np.mean(b)",
     "a prediction": "float(tf.reduce_mean(net(a)))",
     "a metric": "float(m.result())",
-    "rows of a batch": "len(a)",
-    "rows of a tensor": "float(tf.shape(a)[0])",
-    "a shape of a batch": "a.shape[0]",
+    **ROWS,
 }
 """Values that a rank has of its own within its loop."""
 UNIFORM_SOURCES = {

@@ -44,7 +44,7 @@ from trainshift.python.syntax.chunk_syntax import Site
 from trainshift.python.syntax.precedence import ARGUMENT, Frame, handed_to
 from trainshift.rewriting.edits.draw_edits import made_alike, said_of
 from trainshift.rewriting.prerequisites import Prerequisites
-from trainshift.training.ranks.decisions import Decides, Decisions
+from trainshift.training.ranks.decisions import Decides, Decisions, causes_of
 from trainshift.training.seeds.agreement import Agreement, Form, Mend
 from trainshift.training.seeds.drawn_alike import DrawnAlike
 from trainshift.transforms.rule import Proposals
@@ -104,8 +104,11 @@ def propose(program: Program, report: Report) -> Proposals:
 
 def _decided(program: Program, report: Report) -> Proposals:
     """Propose a change for each test that the ranks can decide together, and a doubt for each other one."""
-    layout = program.fact(Layout)
+    layout, counts_alike = program.fact(Layout), program.fact(Agreement).counts_alike
     for each in program.fact(Decisions).all:
+        causes = causes_of(program, each.statement, each.test)
+        if each.decides is Decides.END and causes and all(map(counts_alike, causes)):
+            continue
         text = _shown(program.script.text(each.test, each.statement))
         if not each.is_together:
             told = _END_ALONE if each.decides is Decides.END else _STEP_ALONE

@@ -12,6 +12,7 @@ from support.divergence_table import (
     HEAD,
     OWN_SINKS,
     OWN_SOURCES,
+    ROWS,
     SINKS,
     SOURCES,
     UNIFORM_SOURCES,
@@ -58,6 +59,20 @@ def test_no_value_of_a_ranks_own_batch_arrives_in_silence(source: str, sink: str
     assert found.status is Status.REFUSED or told, found.text
 
 
+# Steps that ranks skip by their batches are skipped together, whatever the batches share.
+TOGETHER = {"a skipped step", "a step or not", "one optimizer or the other", "rows of the next epoch"}
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("sink", sorted(OWN_SINKS.keys() - TOGETHER))
+@pytest.mark.parametrize("source", ROWS)
+def test_no_word_is_lost_on_the_size_of_batches_of_equal_shares(source: str, sink: str) -> None:
+    text = own_cell(ROWS[source], sink).replace(".batch(7)", ".shuffle(9).batch(7)")
+    found = convert(text)
+    assert found.status is Status.CONVERTED, found.reason
+    assert not [note for note in (*found.decisions, *found.doubts) if note.rule == "HV19"]
+
+
 @pytest.mark.sampled
 @pytest.mark.parametrize("sink", sorted(OWN_SINKS.keys() - {"one optimizer or the other"}))
 @pytest.mark.parametrize("source", UNIFORM_SOURCES)
@@ -80,6 +95,53 @@ def test_the_columns_of_a_batch_are_alike(text: str) -> None:
     found = convert(own_cell("1.0", "gradients").replace("value = 1.0", text))
     assert found.status is Status.CONVERTED, found.reason
     assert not [note for note in (*found.decisions, *found.doubts) if note.rule == "HV19"]
+
+
+STEP = """class Net(tf.keras.Model):
+    def __init__(self):
+        super().__init__()
+        self.last = tf.keras.layers.Dense(1)
+
+    def call(self, inputs):
+        return self.last(inputs)
+
+    def train_step(self, data):
+        a, b = data
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean((self(a) - b) ** 2)
+        grads = tape.gradient(loss, self.trainable_variables)
+        grads = [g / tf.cast(tf.shape(a)[0], tf.float32) for g in grads]
+        self.optimizer.apply_gradients(zip(grads, self.trainable_variables))
+        return {"loss": loss}
+
+
+net = Net()
+net.compile("sgd", "mse")
+net.fit(DATA)
+"""
+
+
+@pytest.mark.parametrize(
+    ("data", "is_equal"),
+    [
+        ("x, y, batch_size=7", True),
+        ("tf.data.Dataset.from_tensor_slices((x, y)).shuffle(9).batch(7)", True),
+        ("tf.data.Dataset.from_tensor_slices((x, y)).batch(7)", False),
+    ],
+)
+def test_batches_of_equal_shares_have_one_size(data: str, is_equal: bool) -> None:
+    found = convert(HEAD + STEP.replace("DATA", data))
+    assert (found.status is Status.CONVERTED) is is_equal, found.reason
+    assert not is_equal or not [each for each in found.doubts if each.rule == "HV19"]
+
+
+@pytest.mark.parametrize(
+    "value", ["len(a[b > 0])", "np.unique(b).shape[0]", "len([row for row in a if row[0] > 0])"]
+)
+def test_rows_that_are_chosen_from_batches_of_one_size_differ(value: str) -> None:
+    text = own_cell(value, "gradients").replace(".batch(7)", ".shuffle(9).batch(7)")
+    found = convert(text)
+    assert found.status is Status.REFUSED or [each for each in found.doubts if each.rule == "HV19"]
 
 
 def test_a_function_of_the_script_gives_no_shape() -> None:

@@ -32,6 +32,7 @@ from trainshift.training.uniformity import environments as worlds
 from trainshift.training.uniformity.environments import Worlds
 from trainshift.training.uniformity.set_variables import SetVariables
 from trainshift.training.uniformity.uniformity import Of, Uniformity
+from trainshift.training.uniformity.verdict import Cause
 
 # Exceptions that a person, or the end of the data, raises on all ranks.
 _OF_ALL = frozenset({"KeyboardInterrupt", "OutOfRangeError", "StopIteration"})
@@ -392,15 +393,23 @@ def _numbers(program: Program, binding: Binding, value: ast.expr, path: tuple[ob
     return "builtins.range" in names
 
 
+def causes_of(program: Program, statement: Statement, node: ast.expr) -> list[Cause]:
+    """The causes for which ranks may decide a test differently."""
+    uniformity, own = program.fact(Uniformity), program.fact(OwnBatches)
+    at = Occurrence(node, statement.scope, statement)
+    reached = (
+        uniformity.causes(each, own=own.cause) for each in (at, *program.fact(SetVariables).behind(at))
+    )
+    return [cause for causes in reached for cause in causes if not uniformity.is_meant(cause)]
+
+
 def _asks(program: Program, statement: Statement, node: ast.expr, batches: Collection[Binding] = ()) -> bool:
     """Return whether a test depends on an environment, the clock, a draw, or a rank's own data."""
     at = Occurrence(node, statement.scope, statement)
     if program.fact(Worlds).asked_by(at):
         return not _is_agreed(program, node)
-    uniformity, own = program.fact(Uniformity), program.fact(OwnBatches)
-    for each in (at, *program.fact(SetVariables).behind(at)):
-        if not all(map(uniformity.is_meant, uniformity.causes(each, own=own.cause))):
-            return True
+    if causes_of(program, statement, node):
+        return True
     return bool(batches) and _comes_of(program, at, batches)
 
 

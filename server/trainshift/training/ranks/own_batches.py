@@ -6,7 +6,7 @@ What is computed from them, or from their number where the last batch may be sma
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from trainshift.core.program import Program
 from trainshift.libraries import api
@@ -14,13 +14,15 @@ from trainshift.libraries.divergence import CauseKind
 from trainshift.libraries.entries import fact, is_bar
 from trainshift.libraries.methods import named
 from trainshift.python.flow.evaluation import LOOPS
+from trainshift.python.flow.traversal import reachable
 from trainshift.python.lazy import cached_property
-from trainshift.python.names.occurrence import Occurrence
+from trainshift.python.names.occurrence import Occurrence, of_call
 from trainshift.python.syntax.chunk_syntax import Scope, Statement, argument, arguments, last_name
 from trainshift.python.values.call_graph import statements_around
 from trainshift.training.loops.fits import Fits
 from trainshift.training.loops.steps import Steps
 from trainshift.training.loops.what_trains import WhatTrains
+from trainshift.training.ranks.equal_shares import NO_PLACES, EqualShares
 from trainshift.training.ranks.sink_inputs import counts
 from trainshift.training.uniformity.shapes import Shapes
 from trainshift.training.uniformity.uniformity import Uniformity
@@ -92,16 +94,60 @@ class OwnBatches:
         )
 
     def _counts(self, at: Occurrence) -> bool:
+        return bool(self._counted(at)) and not self.counts_alike(at)
+
+    def counts_alike(self, at: Occurrence, places: Mapping[ast.AST, bool] = NO_PLACES) -> bool:
+        """Return whether an expression counts rows of which all ranks take equally many at a time.
+
+        The data at `places` are going to be divided.
+        """
+        takes = self._counted(at)
+        if any(map(self._is_whole, takes)):
+            return True
+        return self._is_of_batch(at, takes) and all(self._is_shared(each, places) for each in takes)
+
+    def _is_of_batch(self, at: Occurrence, takes: list[Occurrence]) -> bool:
+        """Return whether an expression counts all rows of what a rank takes, without a choice among them."""
+        taken = {each.node for each in takes}
+        measured = self._program.fact(Shapes).measured(at)
+
+        def back(each: Occurrence) -> Iterable[Occurrence]:
+            step = self._names.steps_back(each) if each.node not in taken else None
+            return (*step.sources, *step.within) if step is not None else ()
+
+        behind = reachable([measured] if measured is not None else [], back, lambda each: each[:2])
+        return bool(takes) and all(
+            each.node in taken
+            or isinstance(each.node, ast.Name | ast.Attribute)
+            or (isinstance(each.node, ast.Subscript) and isinstance(each.node.slice, ast.Constant))
+            for each in behind
+        )
+
+    def _counted(self, at: Occurrence) -> list[Occurrence]:
+        """The rows of its own that a rank counts by an expression; none if it counts nothing."""
         measured = self._program.fact(Shapes).measured(at)
         if measured is None:
-            return False
+            return []
         is_fed = at.scope.function() in self._given or self._is_in_training(at)
-        takes = [
+        return [
             each
             for each in self._program.fact(Uniformity).behind(measured)
             if self._takes(each) and (is_fed or not self._is_given(each, (_CALL,)))
         ]
-        return bool(takes) and not any(map(self._is_whole, takes))
+
+    def _is_shared(self, at: Occurrence, places: Mapping[ast.AST, bool]) -> bool:
+        """Return whether all ranks take batches from equal shares."""
+        is_equal = self._program.fact(EqualShares).batches_are_equal
+        if not isinstance(at.node, ast.Name) or not self._is_given(at, (*_STEPS, _CALL)):
+            return is_equal(at, places=places)
+        fits = self._program.fact(Fits).fits
+        fed = [of_call(each.site).part(data) for each in fits if (data := each.given("x")) is not None]
+        return (
+            bool(fits)
+            and len(fed) == len(fits)
+            and not self._iterated
+            and all(is_equal(each, is_fit=True, places=places) for each in fed)
+        )
 
     def _is_whole(self, at: Occurrence) -> bool:
         """Return whether all batches of an iterable have the same size."""

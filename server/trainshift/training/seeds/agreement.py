@@ -27,11 +27,13 @@ from trainshift.python.syntax.chunk_syntax import (
 from trainshift.python.values.backward_slice import sliced, sources
 from trainshift.python.values.call_graph import statements_around
 from trainshift.training.data.divided_data import DividedData
+from trainshift.training.data.division_places import Form as Places
 from trainshift.training.data.loop_division import How
 from trainshift.training.horovod.existing_use import Horovod
 from trainshift.training.rank_regions.own_paths import OwnPaths
 from trainshift.training.rank_regions.read_back import ReadBack
 from trainshift.training.ranks.decisions import can_send
+from trainshift.training.ranks.own_batches import OwnBatches
 from trainshift.training.ranks.sinks import Divergence, Sink, Sinks
 from trainshift.training.uniformity.environments import Worlds
 from trainshift.training.uniformity.uniformity import Of, Uniformity
@@ -68,7 +70,8 @@ _UNSENT_NAMES = (
     "tempfile.mkstemp", "tensorflow.keras.",
 )  # fmt: skip
 
-
+# The forms in which each rank gets as many rows as another.
+_EQUAL = (Places.ARRAY, Places.DATASET, Places.DICTIONARY, Places.LIST)
 # What an expression inside is evaluated later or several times in, or is no place for a call.
 _DEFERRING = (ast.Lambda, ast.JoinedStr, *COMPREHENSIONS)
 
@@ -108,7 +111,18 @@ class Agreement:
     @cached_property
     def _told(self) -> list[Mend | Divergence]:
         found = (*self._program.fact(Sinks).divergences, *self._of_paths(), *self._of_shares())
-        return [self._mended(each) or each for each in found]
+        return [self._mended(each) or each for each in found if not self.counts_alike(each.cause)]
+
+    def counts_alike(self, cause: Cause) -> bool:
+        """Return whether a cause counts the rows of batches that are made from equal shares of the data."""
+        return self._program.fact(OwnBatches).counts_alike(cause.at, self._divided)
+
+    @cached_property
+    def _divided(self) -> dict[ast.AST, bool]:
+        """The datasets and the arrays that are going to be divided equally, by whether they are arrays."""
+        loops = self._program.fact(DividedData).loops
+        places = [place for each in loops if each.how is How.DIVIDED for place in each.places]
+        return {each.at.node: each.form is not Places.DATASET for each in places if each.form in _EQUAL}
 
     def _of_paths(self) -> Iterator[Divergence]:
         """Yield the file names of this run, to which rank 0 writes and which all ranks read."""
