@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from trainshift.derivatives.changed_sequences import changed_sequences
 from trainshift.derivatives.expansion.statements import ORDERED
 from trainshift.derivatives.file_state import changed_state, changed_unseen
+from trainshift.derivatives.iterators import Iterators
 from trainshift.derivatives.lazy_values import kept_lazily
 from trainshift.derivatives.reading.analysis import Analysis
 from trainshift.derivatives.reading.evaluation_order import out_of_order
@@ -76,6 +77,10 @@ class Checks:
             if function.parent is None:
                 self._syntax(function)
             self._function(function)
+        iterators = Iterators(self.whole.every() if self.whole.reverse else ())
+        for function in iterators.functions:
+            for part, said in iterators.gone_through_again(function, Reader(function)):
+                self.refuse(part, said)
         changed = changed_state(self.whole.module, self.whole.functions, self.whole.reverse)
         for node, said in (*changed, *changed_unseen(self.whole)):
             if not any(each.line == getattr(node, "lineno", 0) for each in self.found.values()):

@@ -88,8 +88,9 @@ def test_of_arrays() -> None:
 
 
 @pytest.mark.slow
-def test_what_is_refused_is_refused_at_its_line_in_both_modes() -> None:
-    text = (FOLDER / "refused.py").read_text(encoding="utf-8")
+@pytest.mark.parametrize(("file", "wrt"), [("refused.py", None), ("gone_through.py", ["x"])])
+def test_what_is_refused_is_refused_at_its_line_in_both_modes(file: str, wrt: list[str] | None) -> None:
+    text = (FOLDER / file).read_text(encoding="utf-8")
     lines = text.splitlines()
     for mode in ("forward", "reverse"):
         wanted = {
@@ -101,8 +102,8 @@ def test_what_is_refused_is_refused_at_its_line_in_both_modes() -> None:
             if word in ("", f"{mode} ")
         }
         found: set[tuple[int, str, str]] = set()
-        for name in names_of(text):
-            answer = derive(text, name, mode)
+        for name in names_of(text) if wrt is None else re.findall(r"^def (\w+)\(x, w\)", text, re.MULTILINE):
+            answer = derive(text, name, mode, wrt)
             if isinstance(answer, Derived):
                 found |= {(each.line, "shared", each.message) for each in answer.shared}
             else:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from support.derived import loaded
+from support.derived import Trial, loaded, made
 from trainshift.derivatives import Derived, Refused, derive
 from trainshift.derivatives.reading.result import Mode
 
@@ -80,6 +80,51 @@ import math
 def total(x):
     return x * math.gamma(x) + sum({x, 2.0})
 """
+
+PICKED = """\
+import numpy as np
+
+
+def put(a, v):
+    a[0] = a[0] * v
+
+
+def picked(x, t, i):
+    put(x[i], t)
+    return np.sum(x * x)
+
+
+def stored(x, t, i):
+    x[i][0] = t * x[1, 1, 2]
+    return np.sum(x * x)
+
+
+def picked_by_a_tuple(x, t):
+    i = (0, slice(None))
+    put(x[i], t)
+    return np.sum(x * x)
+"""
+ARRAY = np.arange(12.0).reshape(2, 2, 3) + 0.3
+VIEWS = [1, np.int64(1), slice(0, 1), (0, 1), (0, slice(None)), (slice(None), np.int32(1))]
+COPIES = [np.array(0), np.array([0, 1]), [0, 1], True, np.True_, (0, [0, 1]), (0, True)]
+
+
+@pytest.mark.parametrize("index", VIEWS, ids=repr)
+def test_an_index_of_numbers_and_slices_picks_what_is_changed(index: Any) -> None:
+    for name in ("picked", "stored"):
+        Trial(PICKED, name, {"x": ARRAY, "t": 1.3, "i": index}, ("i",)).reverse()
+
+
+def test_a_tuple_that_is_an_index_has_a_name() -> None:
+    Trial(PICKED, "picked_by_a_tuple", {"x": ARRAY, "t": 1.3}).reverse()
+
+
+@pytest.mark.parametrize("index", COPIES, ids=repr)
+def test_an_index_that_copies_is_refused_at_run_time(index: Any) -> None:
+    for name in ("picked", "stored"):
+        grad = getattr(loaded(made(PICKED, name, "reverse", ["x", "t"]).text), f"{name}_grad")
+        with pytest.raises(AssertionError, match="is an array or a condition, so"):
+            grad(ARRAY.copy(), 1.3, index)
 
 
 def test_what_may_be_part_of_an_array_is_asked_whether_it_is_a_number() -> None:
@@ -175,7 +220,7 @@ def test_a_store_into_a_part_that_an_array_of_indices_picks_is_lost() -> None:
     here: dict[str, Any] = {}
     exec(found.text, here)
     assert here["f_grad"](np.ones((2, 1)), 3.0, 1) == (10.0, (6.0,))
-    with pytest.raises(AssertionError, match=r"i is an array, so x\[i\] is a copy"):
+    with pytest.raises(AssertionError, match=r"i is an array or a condition, so x\[i\] is a copy"):
         here["f_grad"](np.ones((2, 1)), 3.0, np.array([1, 1]))
 
 
@@ -216,7 +261,7 @@ def test_a_call_that_changes_what_an_index_picks_is_right_or_asks(index: str, is
     x, i = np.array([0.7, 1.3, 0.4]), np.array([0, 0, 1])
     if not is_copy:
         with pytest.raises(
-            AssertionError, match=r"is an array, so x\[.*\] is a copy, which the call changes"
+            AssertionError, match=r"is an array or a condition, so x\[.*\] is a copy, which the call changes"
         ):
             here["f_grad"](x.copy(), i)
         return

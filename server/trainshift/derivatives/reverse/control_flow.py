@@ -17,6 +17,9 @@ from trainshift.python.rewrite.origins import comes_from
 from trainshift.python.syntax.iteration import Step, step
 
 AGAIN = frozenset(("len", "isinstance"))
+# Calls in a loop's iterable that the adjoint pass repeats.
+_REPEATED = frozenset(("range", "enumerate", "zip", "reversed", "list", "tuple", "len"))
+_VIEWS = frozenset(("items", "keys", "values"))
 
 
 class Ways:
@@ -287,7 +290,7 @@ class Ways:
             if moved and self.nodes.reader.value(node.iter):
                 said = f"the loop changes the sequence that it iterates over: {', '.join(sorted(moved))}"
                 raise self.nodes.refused(node.iter, said)
-            if moved or not _plain_source(node.iter):
+            if moved or not repeated(node.iter):
                 held = self.function.temporary()
                 made = source if _ranged(source) else terms.call("list", source)
                 self.passes.hold(held, made)
@@ -520,16 +523,14 @@ def _ranged(source: ast.expr) -> bool:
     return isinstance(source, ast.Call) and isinstance(source.func, ast.Name) and source.func.id == "range"
 
 
-def _plain_source(source: ast.expr) -> bool:
-    """Return whether a loop's iterable may be evaluated again: names, elements, and views of them."""
+def repeated(source: ast.expr) -> bool:
+    """Return whether the adjoint pass evaluates a loop's iterable again: names, elements, and their views."""
     for each in terms.walk(source):
-        if isinstance(each, ast.Call):
-            known = ("range", "enumerate", "zip", "reversed", "list", "tuple", "len")
-            if isinstance(each.func, ast.Name) and each.func.id in known:
-                continue
-            if isinstance(each.func, ast.Attribute) and each.func.attr in ("items", "values", "keys"):
-                continue
-            return False
-        if isinstance(each, ast.ListComp | ast.GeneratorExp):
-            return False
+        match each:
+            case ast.Call(ast.Name(name)) if name in _REPEATED:
+                pass
+            case ast.Call(ast.Attribute(attr=name)) if name in _VIEWS:
+                pass
+            case ast.Call() | ast.ListComp() | ast.GeneratorExp():
+                return False
     return True

@@ -1,0 +1,223 @@
+"""Iterators that the adjoint pass would go through a second time, when nothing is left of them (AD34).
+
+What an expression may be is known for all functions together, through names, containers and calls.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator, Sequence
+
+from trainshift.derivatives.reading.function import CHANGING_METHODS, Function, bound, root_of
+from trainshift.derivatives.reading.reader import Reader
+from trainshift.derivatives.reading.sources import Sources
+from trainshift.derivatives.reverse.control_flow import repeated
+from trainshift.python.rewrite import terms
+from trainshift.python.syntax.chunk_syntax import COMPREHENSIONS, arguments
+from trainshift.python.syntax.unpacking import parts_assigned
+
+_MAKERS = frozenset(
+    [*(f"builtins.{each}" for each in ("enumerate", "filter", "iter", "map", "open", "reversed", "zip")),
+     "csv.DictReader", "csv.reader", "glob.iglob", "numpy.ndenumerate", "numpy.ndindex", "numpy.nditer",
+     "os.scandir", "os.walk", "re.finditer"]
+)  # fmt: skip
+_VIEWS = frozenset(("items", "keys", "values"))
+_ADDING = CHANGING_METHODS | {"add", "appendleft", "setdefault"}
+# What an expression may be: an iterator, or a container that holds one.
+_IS, _HOLDS = "is", "holds"
+_LAMBDA = "lambda"
+_Ways = frozenset[str]
+_NONE: _Ways = frozenset()
+
+
+def makes_iterator(function: Function, node: ast.expr) -> bool:
+    """Return whether an expression makes something that can be gone through only once."""
+    match node:
+        case ast.GeneratorExp():
+            return True
+        case ast.Call(ast.Attribute(attr="__iter__")):
+            return True
+        case ast.Call(func):
+            dotted = function.dotted(func) or ""
+            return dotted in _MAKERS or dotted.startswith(("itertools.", "more_itertools."))
+    return False
+
+
+class Iterators:
+    """The variables of some functions that may be iterators, or hold some."""
+
+    def __init__(self, functions: Iterable[Function]) -> None:
+        self.functions = list(functions)
+        self.known: dict[tuple[Function | None, str], _Ways] = {}
+        size = -1
+        while size != (size := sum(map(len, self.known.values()))):
+            for each in self.functions:
+                self._read(each)
+
+    def gone_through_again(self, function: Function, reader: Reader) -> Iterator[tuple[ast.expr, str]]:
+        """Yield the iterators that the adjoint pass of a function would go through again, with the reason."""
+        for node in terms.own_nodes(function.body):
+            sources: list[ast.expr] = []
+            if isinstance(node, ast.For) and any(map(function.active, terms.names_bound(node.body))):
+                sources = [node.iter]
+            elif isinstance(node, COMPREHENSIONS) and reader.value(node):
+                sources = [each.iter for each in node.generators]
+            for each in filter(repeated, sources):
+                part = next((one for one in terms.walk(each) if self._is_kept(reader, one)), None)
+                if isinstance(part, ast.expr):
+                    yield part, _said(function, part)
+
+    def _is_kept(self, reader: Reader, node: ast.AST) -> bool:
+        kept = ast.Name | ast.Subscript | ast.Attribute | ast.IfExp | ast.BoolOp
+        return isinstance(node, kept) and _IS in self._ways(reader, node)
+
+    def _tell(self, function: Function, name: str | None, ways: _Ways) -> None:
+        if ways and name:
+            key = function.owner(name), name
+            self.known[key] = self.known.get(key, _NONE) | ways
+
+    def _give(self, function: Function, target: ast.expr, ways: _Ways) -> None:
+        """Record the ways of a part of a target."""
+        match target:
+            case ast.Tuple(elts) | ast.List(elts):
+                for each in elts:
+                    self._give(function, each, _element(ways))
+            case ast.Starred(value):
+                self._give(function, value, ways)
+            case ast.Name(name):
+                self._tell(function, name, ways)
+            case _:
+                self._tell(function, root_of(target), frozenset([_HOLDS]) if ways else _NONE)
+
+    def _read(self, function: Function) -> None:
+        reader = Reader(function)
+        sources = Sources(reader)
+        for node in terms.own_nodes(function.body):
+            match node:
+                case ast.Assign(targets, value):
+                    for target in targets:
+                        for one, given in parts_assigned(target, value):
+                            self._give(function, one, self._ways(reader, given))
+                case ast.AnnAssign(target, _, ast.expr() as value) | ast.NamedExpr(target, value):
+                    self._give(function, target, self._ways(reader, value))
+                case ast.AugAssign(target, _, value):
+                    self._give(function, target, self._ways(reader, value) & {_HOLDS})
+                case ast.For(target, source) | ast.comprehension(target, source):
+                    self._give(function, target, _element(self._ways(reader, source)))
+                case ast.Lambda(body=body):
+                    ways = self._ways(reader, body)
+                    self.known[None, _LAMBDA] = self.known.get((None, _LAMBDA), _NONE) | ways
+                case ast.Call(func):
+                    for callee in sources.callees(node):
+                        for param, value in bound(callee, node):
+                            self._tell(callee, param, self._ways(reader, value))
+                    if isinstance(func, ast.Attribute) and func.attr in _ADDING:
+                        if any(self._ways(reader, each) for each in arguments(node)):
+                            self._tell(function, root_of(func.value), frozenset([_HOLDS]))
+
+    def _any(self, reader: Reader, nodes: Iterable[ast.expr | None]) -> _Ways:
+        return _NONE.union(*(self._ways(reader, each) for each in nodes if each is not None))
+
+    def _ways(self, reader: Reader, node: ast.expr) -> _Ways:
+        """The possible ways of an expression: an iterator, or a container that holds one."""
+        function = reader.function
+        if isinstance(node, ast.GeneratorExp) and reader.value(node):
+            # The derivative writes it as a list.
+            return frozenset([_HOLDS]) if self._ways(reader, node.elt) else _NONE
+        if makes_iterator(function, node):
+            inner = [node.elt] if isinstance(node, ast.GeneratorExp) else arguments(node)  # type: ignore[arg-type]
+            ways = self._any(reader, inner)
+            deeper = bool(ways) if isinstance(node, ast.GeneratorExp) else _HOLDS in ways
+            return frozenset([_IS, _HOLDS] if deeper else [_IS])
+        match node:
+            case ast.Name(name):
+                return self.known.get((function.owner(name), name), _NONE)
+            case ast.Subscript(value, part):
+                ways = self._ways(reader, value)
+                return _element(ways) | (ways if isinstance(part, ast.Slice) else _NONE)
+            case ast.Starred(value) | ast.NamedExpr(value=value):
+                return self._ways(reader, value)
+            case ast.IfExp(_, one, other):
+                return self._any(reader, [one, other])
+            case ast.BoolOp(values=values):
+                return self._any(reader, values)
+            case ast.BinOp(one, _, other):
+                return self._any(reader, [one, other])
+            case ast.Tuple(parts) | ast.List(parts) | ast.Set(parts) | ast.Dict(values=parts):
+                return frozenset([_HOLDS]) if self._any(reader, parts) else _NONE
+            case ast.ListComp(elt=part) | ast.SetComp(elt=part) | ast.DictComp(value=part):
+                return frozenset([_HOLDS]) if self._ways(reader, part) else _NONE
+            case ast.Call(func):
+                return self._called(reader, node, func)
+        return _NONE
+
+    def _called(self, reader: Reader, node: ast.Call, func: ast.expr) -> _Ways:
+        function = reader.function
+        if isinstance(func, ast.Attribute) and function.dotted(func) is None:
+            if func.attr in _VIEWS and not node.args:
+                # A view shows later changes, also those that the adjoint pass has not undone.
+                changes = reader.kind(func.value).changes and not reader.value(func.value)
+                return self._ways(reader, func.value) | ([_NONE, frozenset([_IS])][changes])
+            return _element(self._ways(reader, func.value))
+        if dotted := function.dotted(func):
+            holding = dotted in ("builtins.list", "builtins.tuple", "builtins.dict", "builtins.sorted")
+            return self._any(reader, node.args) & {_HOLDS} if holding else _NONE
+        callees = Sources(reader).callees(node)
+        found = [self.known.get((each, each.result), _NONE) for each in callees]
+        return _NONE.union(*found) if callees else self.known.get((None, _LAMBDA), _NONE)
+
+
+def _element(ways: _Ways) -> _Ways:
+    """The ways of an element, by those of its container."""
+    return frozenset([_IS, _HOLDS]) if _HOLDS in ways else _NONE
+
+
+def _said(function: Function, node: ast.expr) -> str:
+    text = ast.unparse(node)
+    said = f"{text} can be gone through only once"
+    if isinstance(node, ast.Name):
+        match function.assignments(node.id):
+            case [ast.Assign([ast.Name()], value) as made] if makes_iterator(function, value):
+                if read_once(function, node.id, made):
+                    return f"{said}: write {as_list(value)}"
+                return f"{said}, and is read more often: decide where its values are taken"
+    return f"{said} if it is an iterator: decide where its values are taken"
+
+
+def read_once(function: Function, name: str, made: ast.AST) -> bool:
+    """Return whether the value that a statement gives a variable is read only once, also by loops."""
+    if name in function.captured_inside or terms.counted(function.body)[0][name] != 1:
+        return False
+    for each in terms.own_nodes(function.body):
+        again: Sequence[ast.AST]
+        match each:
+            case ast.For(body=body) | ast.While(body=body):
+                again = body
+            case ast.Lambda(body=inner):
+                again = [inner]
+            case ast.ListComp() | ast.SetComp() | ast.GeneratorExp() | ast.DictComp():
+                own = each.generators[0]
+                parts = [*terms.children(each), *terms.children(own)]
+                again = [one for one in parts if one not in (own, own.iter)]
+            case _:
+                continue
+        if name in set[str]().union(*map(terms.names_read, again)):
+            if not any(one is made for part in again for one in terms.walk(part)):
+                return False
+    return True
+
+
+def as_list(node: ast.expr) -> str:
+    """The text of a list of what an expression goes through."""
+    match node:
+        case ast.GeneratorExp():
+            return f"[{plain(node)[1:-1]}]"
+    return f"list({plain(node)})"
+
+
+def plain(node: ast.expr) -> str:
+    """The text of an expression; a generator that is the only argument has no brackets of its own."""
+    if isinstance(node, ast.Call) and len(node.args) == 1 and not node.keywords:
+        if isinstance(node.args[0], ast.GeneratorExp):
+            return f"{ast.unparse(node.func)}{ast.unparse(node.args[0])}"
+    return ast.unparse(node)
