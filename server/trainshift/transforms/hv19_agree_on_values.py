@@ -89,6 +89,7 @@ def propose(program: Program, report: Report) -> Proposals:
         if mend.node in decided:
             continue
         yield _change(program, report, mend)
+    told = set[str]()
     for each in agreement.left:
         at = each.cause.at
         if each.cause.site in alike or at.statement is None:
@@ -99,7 +100,10 @@ def propose(program: Program, report: Report) -> Proposals:
             f"`{_shown(program.script.text(at.node, at.scope))}` {each.cause.kind.value}: "
             f"{each.sink.value} (line {line})"
         )
-        yield report.remark(program.script.statement_span(at.statement), text, is_doubt=True)
+        # A batch that is read twice is one doubt; each call that differs is one of its own.
+        if text not in told or each.cause.kind is not CauseKind.DATA:
+            told.add(text)
+            yield report.remark(program.script.statement_span(at.statement), text, is_doubt=True)
 
 
 def _decided(program: Program, report: Report) -> Proposals:

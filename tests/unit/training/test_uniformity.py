@@ -144,6 +144,79 @@ def test_rows_that_are_chosen_from_batches_of_one_size_differ(value: str) -> Non
     assert found.status is Status.REFUSED or [each for each in found.doubts if each.rule == "HV19"]
 
 
+NUMBERS = """values = VALUES
+for step in range(0, len(x), 8):
+    a, b = x[step : step + 8], y[step : step + 8]
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean((net(a) - b) ** 2)
+    grads = tape.gradient(loss, net.trainable_variables)
+    opt.learning_rate = RATE
+    opt.apply_gradients(zip(grads, net.trainable_variables))
+"""
+MADE = """net = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+opt = tf.keras.optimizers.SGD(0.1)
+
+
+def decaying():
+    rate = 0.1
+    while True:
+        yield rate
+        rate *= 0.9
+
+
+def rows():
+    for row in x:
+        yield row[0]
+
+
+class Rows:
+    def __init__(self):
+        self.at = 0
+
+    def __next__(self):
+        self.at += 1
+        return x[self.at, 0]
+
+
+kept = []
+for row in x:
+    kept.append(row[0])
+"""
+
+
+@pytest.mark.parametrize(
+    ("values", "rate", "is_told"),
+    [
+        ("iter([0.1, 0.2, 0.3])", "next(values)", False),
+        ("itertools.cycle([0.1, 0.2])", "next(values)", False),
+        ("decaying()", "next(values)", False),
+        ("(0.1 / (1 + each) for each in range(9))", "next(values)", False),
+        ("net.layers", "0.1 * next(each.units for each in values)", False),
+        ("np.linspace(0.1, 0.01, 900)", "np.mean(values[step : step + 5])", False),
+        ("rows()", "next(values)", True),
+        ("Rows()", "next(values)", True),
+        ("iter(kept)", "next(values)", True),
+        ("iter(x)", "next(values)[0]", True),
+        ("np.linspace(0.1, 0.01, 900)", "np.mean(b[step : step + 5])", True),
+        ("x[:, 0]", "np.mean(values[step : step + 5])", True),
+    ],
+)
+def test_only_what_may_come_from_data_is_taken_for_rows(values: str, rate: str, is_told: bool) -> None:
+    found = convert(
+        "import itertools\n" + HEAD + MADE + NUMBERS.replace("VALUES", values).replace("RATE", rate)
+    )
+    told = [note for note in (*found.decisions, *found.doubts) if note.rule == "HV19"]
+    assert bool(told or found.status is Status.REFUSED) is is_told, found.text
+
+
+def test_a_layer_that_reads_its_batch_twice_is_told_of_once() -> None:
+    text = LAYER.replace("READ", "out = z - self.codes").replace(
+        "tf.reduce_mean(z, 0)", "tf.reduce_mean(z * z, 0)"
+    )
+    told = [each.text for each in convert(HEAD + text).doubts if each.rule == "HV19"]
+    assert len(told) == len(set(told)) == 1
+
+
 def test_a_function_of_the_script_gives_no_shape() -> None:
     text = cell("shape(4)", "epochs of fit").replace(
         "value =", "def shape(of):\n    return random.randint(1, of)\n\n\nvalue ="

@@ -23,6 +23,7 @@ from trainshift.training.loops.fits import Fits
 from trainshift.training.loops.steps import Steps
 from trainshift.training.loops.what_trains import WhatTrains
 from trainshift.training.ranks.equal_shares import NO_PLACES, EqualShares
+from trainshift.training.ranks.row_sources import RowSources
 from trainshift.training.ranks.sink_inputs import counts
 from trainshift.training.uniformity.shapes import Shapes
 from trainshift.training.uniformity.uniformity import Uniformity
@@ -64,10 +65,19 @@ class OwnBatches:
         if isinstance(node, ast.Call):
             # A new iterator gives the same element each time.
             is_new = any(isinstance(each, ast.Call) and last_name(each.func) == "iter" for each in node.args)
-            return last_name(node.func) in _NEXT and not is_new and self._is_in_training(at)
+            is_next = last_name(node.func) in _NEXT and not is_new and self._is_in_training(at)
+            return is_next and self._may_be_rows(node, at)
         if isinstance(node, ast.Subscript):
-            return isinstance(node.slice, ast.Slice) and self._is_by_turn(node.slice, at)
+            if not isinstance(node.slice, ast.Slice) or not self._is_by_turn(node.slice, at):
+                return False
+            return self._program.fact(RowSources).may_take(at, node.value)
         return self._is_given(at, (*_STEPS, _CALL))
+
+    def _may_be_rows(self, node: ast.Call, at: Occurrence) -> bool:
+        """Return whether a call asks something for its next element that may be data."""
+        if "builtins.next" not in self._names.full_names(node.func, at.scope, at.statement) or not node.args:
+            return True
+        return self._program.fact(RowSources).may_take(at, node.args[0])
 
     def _is_given(self, at: Occurrence, methods: tuple[str, ...]) -> bool:
         """Return whether Keras hands a value to one of some methods."""
