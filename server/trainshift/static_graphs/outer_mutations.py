@@ -1,4 +1,4 @@
-"""Effects: the mutations by a statement in a static function, besides its own names."""
+"""Outer mutations: those by a statement in a static function, besides its own names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Exits: turn `break`, `continue` and `return` that depend on tensors into flags and branches (PS06,
+"""Exit flags: turn `break`, `continue` and `return` that depend on tensors into flags and branches (PS06,
 PS07).
 """
 

@@ -1,4 +1,4 @@
-"""Heap: the stores of static functions into containers, attributes, and outer names.
+"""Stores: the stores of static functions into containers, attributes, and outer names.
 
 A container is identified by its possible creation sites, as in any points-to analysis.  A store through one
 name is then visible through all others.
