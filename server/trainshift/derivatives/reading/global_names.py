@@ -21,6 +21,28 @@ _MODULES = {"math": frozenset(each for each in dir(math) if not each.startswith(
 # Calls of these without arguments give a dict of the names where they stand.
 _OWN_NAMES = frozenset(("locals", "vars"))
 _HIDING = frozenset(("exec", "globals", "setattr")) | _OWN_NAMES
+# Attributes that are a dict of names.
+_DICTS = frozenset(("__globals__", "f_globals"))
+_CHANGING = frozenset(("clear", "pop", "popitem", "setdefault", "update"))
+# What only reads a module, or a dict of its names.
+_READERS = frozenset(
+    f"builtins.{each}"
+    for each in (
+        "dir",
+        "getattr",
+        "hasattr",
+        "id",
+        "isinstance",
+        "len",
+        "list",
+        "print",
+        "repr",
+        "set",
+        "sorted",
+        "str",
+        "type",
+    )
+)
 # What a function computes.
 _OF_FUNCTIONS = frozenset(("__code__", "__defaults__", "__kwdefaults__"))
 FunctionNode = ast.FunctionDef | ast.Lambda
@@ -250,18 +272,76 @@ class GlobalNames:
                 continue
             if each.name in _OWN_NAMES and (each.node.args or each.statement.scope.kind != "module"):
                 continue
+            if each.name in _OWN_NAMES and self._only_read(each.node):
+                continue
             if called.library == f"builtins.{each.name}" and isinstance(each.node.func, ast.Name):
                 return each.node.lineno, said.format(ast.unparse(each.node))
         for statement in self.script.top:
             for node in ast.walk(statement.node):
                 match node:
-                    case ast.Subscript(ast.Name() | ast.Attribute() as modules, ast.Name("__name__")) if (
-                        Meaning(library="sys.modules") in self._of(modules, statement)
-                    ):
-                        return node.lineno, said.format(ast.unparse(node))
                     case ast.Attribute(attr=attribute, ctx=ast.Store()) if attribute in _OF_FUNCTIONS:
                         text = f"{ast.unparse(node)} is assigned: write it into the function's definition"
                         return node.lineno, text
+                    case ast.expr() if self._is_namespace(node, statement) and not self._only_read(node):
+                        return node.lineno, said.format(ast.unparse(node))
+        return None
+
+    def _is_namespace(self, node: ast.expr, statement: Statement) -> bool:
+        """Return whether an expression may be the file's module, or the dict of its names."""
+        match node:
+            case ast.Subscript(ast.Name() | ast.Attribute() as modules, key):
+                known = isinstance(key, ast.Constant)
+            case ast.Call(ast.Attribute(ast.Name() | ast.Attribute() as modules, "get"), [key, *_]):
+                known = isinstance(key, ast.Constant)
+            case ast.Call(ast.Attribute() | ast.Name() as called, [ast.Name("__name__")]):
+                return Meaning(library="importlib.import_module") in self._of(called, statement)
+            case ast.Attribute(value, attribute):
+                own = attribute == "__dict__" and any(each.library for each in self._of(value, statement))
+                return attribute in _DICTS | _OF_FUNCTIONS or own
+            case ast.Call(ast.Name("vars"), [value]):
+                return any(each.library for each in self._of(value, statement))
+            case ast.Call(ast.Name("eval"), [ast.Constant(str(text)), *_]):
+                return any(each in text for each in _HIDING)
+            case ast.Name(name, ast.Load()) if name in _HIDING - {"setattr"}:
+                parent = self._parents.get(node)
+                is_called = isinstance(parent, ast.Call) and parent.func is node
+                return not is_called and name not in self._given
+            case _:
+                return False
+        return not known and Meaning(library="sys.modules") in self._of(modules, statement)
+
+    def _only_read(self, node: ast.expr, through: frozenset[str] = frozenset()) -> bool:
+        """Return whether nothing is bound or changed through a module or a dict of names."""
+        match self._parents.get(node):
+            case ast.Attribute(attr=attribute, ctx=ast.Load()):
+                return attribute == "__name__" or not (attribute.startswith("__") or attribute in _CHANGING)
+            case ast.Subscript(ctx=ast.Load()):
+                return isinstance(node, ast.Attribute) and node.attr in _OF_FUNCTIONS
+            case ast.Call(ast.Name(name)) if name not in self.script.module_bindings:
+                return f"builtins.{name}" in _READERS
+            case ast.Compare() | ast.For() | ast.comprehension() | ast.Expr() | ast.FormattedValue():
+                return True
+            case ast.Assign([ast.Name(name)]) if name not in through:
+                reads = (each for each in self._parents if isinstance(each, ast.Name) and each.id == name)
+                return all(
+                    self._only_read(each, through | {name})
+                    for each in reads
+                    if isinstance(each.ctx, ast.Load)
+                )
+        return False
+
+    @cached_property
+    def _given(self) -> frozenset[str]:
+        """The names that the file binds anywhere."""
+        stored = (each.id for each in self._parents if isinstance(each, ast.Name) and not _is_load(each))
+        return frozenset([*stored, *(each.arg for each in self._parents if isinstance(each, ast.arg))])
+
+    @cached_property
+    def _parents(self) -> dict[ast.AST, ast.AST]:
+        """Return the node around each node."""
+        every = (each for statement in self.script.top for each in ast.walk(statement.node))
+        return {inner: each for each in every for inner in ast.iter_child_nodes(each)}
+
         return None
 
     def rebound(self, name: str, statement: Statement) -> int | None:
@@ -293,9 +373,16 @@ def _names_of(binding: Binding) -> tuple[str, ...]:
 
 
 def _is_of_module(names: GlobalNames, call: ast.Call, statement: Statement) -> bool:
-    """Return whether the first argument of a call is a module or a library's member."""
+    """Return whether a `setattr` is on a module or a library's member, or replaces what a function is."""
+    match call.args:
+        case [_, ast.Constant(str(attribute)), *_] if attribute in _OF_FUNCTIONS:
+            return True
     root = root_name(call.args[0]) if call.args else None
     return root is not None and bool(names.before(root.id, statement).library)
+
+
+def _is_load(node: ast.Name) -> bool:
+    return isinstance(node.ctx, ast.Load)
 
 
 def _calls(node: ast.stmt) -> bool:
