@@ -217,6 +217,11 @@ def test_a_layer_that_reads_its_batch_twice_is_told_of_once() -> None:
     assert len(told) == len(set(told)) == 1
 
 
+def test_batches_that_are_shuffled_differ_in_size_at_each_step() -> None:
+    text = own_cell("len(a)", "gradients").replace(".batch(7)", ".shuffle(9).batch(7).shuffle(5)")
+    assert convert(text).status is Status.REFUSED
+
+
 def test_a_function_of_the_script_gives_no_shape() -> None:
     text = cell("shape(4)", "epochs of fit").replace(
         "value =", "def shape(of):\n    return random.randint(1, of)\n\n\nvalue ="

@@ -60,6 +60,8 @@ class EqualShares:
             return is_batched or (is_fit and is_array)
         parts = self._parts(at)
         if isinstance(node, ast.Call):
+            if last_name(node.func) == "shuffle" and not is_batched and not is_fit:
+                return False  # The smaller last batch has another place on each rank.
             is_batched = is_batched or last_name(node.func) in _BATCHING
             is_fit = is_fit and last_name(node.func) not in _FUNCTIONS
         seen |= {id(node)}
