@@ -217,8 +217,9 @@ def test_a_layer_that_reads_its_batch_twice_is_told_of_once() -> None:
     assert len(told) == len(set(told)) == 1
 
 
-def test_batches_that_are_shuffled_differ_in_size_at_each_step() -> None:
-    text = own_cell("len(a)", "gradients").replace(".batch(7)", ".shuffle(9).batch(7).shuffle(5)")
+@pytest.mark.parametrize("then", [".shuffle(5)", ".map(lambda a, b: (a[b > 0], b[b > 0]))"])
+def test_batches_that_are_changed_may_differ_in_size_at_each_step(then: str) -> None:
+    text = own_cell("len(a)", "gradients").replace(".batch(7)", f".shuffle(9).batch(7){then}")
     assert convert(text).status is Status.REFUSED
 
 

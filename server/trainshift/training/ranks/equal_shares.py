@@ -24,6 +24,7 @@ _PASSING = _BATCHING | {
     "make_one_shot_iterator", "map", "next", "prefetch", "repeat", "shuffle", "skip", "take", "with_options",
     "zip",
 }  # fmt: skip
+_OF_BATCHES = ("map", "shuffle")
 _FUNCTIONS = frozenset({"enumerate", "from_tensor_slices", "iter", "next", "zip"})
 
 
@@ -60,8 +61,9 @@ class EqualShares:
             return is_batched or (is_fit and is_array)
         parts = self._parts(at)
         if isinstance(node, ast.Call):
-            if last_name(node.func) == "shuffle" and not is_batched and not is_fit:
-                return False  # The smaller last batch has another place on each rank.
+            # The smaller last batch gets another place on each rank, or a function picks rows of a batch.
+            if last_name(node.func) in _OF_BATCHES and not is_batched:
+                return False
             is_batched = is_batched or last_name(node.func) in _BATCHING
             is_fit = is_fit and last_name(node.func) not in _FUNCTIONS
         seen |= {id(node)}
