@@ -30,10 +30,11 @@ from trainshift.training.loops.loops import Loops
 from trainshift.training.loops.steps import VARIABLE_LISTS, Step, Steps
 
 _OF_SOME = "broadcast_variables"
+_OF_ALL = "broadcast_global_variables"
 _OF_OBJECTS = ("broadcast_object", "broadcast_object_fn")
 _BROADCASTING = (
     _OF_SOME,
-    "broadcast_global_variables",
+    _OF_ALL,
     *_OF_OBJECTS,
     "BroadcastGlobalVariablesCallback",
     "BroadcastGlobalVariablesHook",
@@ -191,7 +192,7 @@ class Beginning:
             elif self._horovod.is_call(site, *_OF_OBJECTS):
                 if self._horovod.sets_weights(site):
                     found[site] = frozenset()
-            elif site.name.startswith("broadcast") or self._horovod.is_call(site, *_BROADCASTING):
+            elif site.name.startswith("broadcast") or self._horovod.is_call(site, _OF_ALL):
                 found[site] = frozenset()
         return found
 
