@@ -47,6 +47,7 @@ class OwnBatches:
         self._program = program
         self._script = program.script
         self._names = program.names
+        self._known: dict[tuple[ast.AST, Scope], list[Occurrence]] = {}
 
     def cause(self, at: Occurrence) -> Cause | None:
         """Return the cause for which an expression differs if it takes rows, or counts those of a batch."""
@@ -135,10 +136,18 @@ class OwnBatches:
 
     def _counted(self, at: Occurrence) -> list[Occurrence]:
         """The rows of its own that a rank counts by an expression; none if it counts nothing."""
+        key = at.node, at.scope
+        if key not in self._known:
+            self._known[key] = self._find_counted(at)
+        return self._known[key]
+
+    def _find_counted(self, at: Occurrence) -> list[Occurrence]:
         measured = self._program.fact(Shapes).measured(at)
         if measured is None:
             return []
         is_fed = at.scope.function() in self._given or self._is_in_training(at)
+        if not is_fed and not self._has_others:
+            return []
         return [
             each
             for each in self._program.fact(Uniformity).behind(measured)
@@ -169,6 +178,12 @@ class OwnBatches:
             and given.value is True
             for each in calls
         )
+
+    @cached_property
+    def _has_others(self) -> bool:
+        """Return whether the program may take rows in another way than by the `call` of a layer."""
+        steps = any(each is not None and each.name in _STEPS for each in self._given)
+        return steps or bool(self._iterated or self._numbers) or any(self._script.sites_named(*_NEXT))
 
     @cached_property
     def _iterated(self) -> frozenset[ast.AST]:
