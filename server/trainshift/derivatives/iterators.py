@@ -208,7 +208,7 @@ def read_once(function: Function, name: str, made: ast.AST) -> bool:
 
 
 def as_list(node: ast.expr) -> str:
-    """The text of a list of what an expression goes through."""
+    """The text of a list of the elements that an expression yields."""
     match node:
         case ast.GeneratorExp():
             return f"[{plain(node)[1:-1]}]"

@@ -88,7 +88,7 @@ def _is_known_before(function: StaticFunction, statement: Statement, node: ast.e
     return value is not None and value.is_tensor and not value.unbound
 
 
-def told(function: StaticFunction, statement: Statement) -> Iterator[tuple[ast.AST, str]]:
+def reported(function: StaticFunction, statement: Statement) -> Iterator[tuple[ast.AST, str]]:
     """The text that a statement prints, logs, warns or writes."""
     for call in calls(statement):
         names = function.named.get(call, frozenset())

@@ -371,10 +371,10 @@ def _checked(document: Document, job: Job, result: FileCheck) -> FileCheck:
     path = absolute(job.name)
     if job.action is Action.NONE:
         return _retold(job, _verdict(document, job, path), document, result)
-    from trainshift.engine.fixing import fixed as mended
+    from trainshift.engine import fixing
 
     files, demanded = files_on_disk(), partial(_demanded, job)
-    fixed = mended(document.body, job.settings, path, files, job.least, demanded)
+    fixed = fixing.fixed(document.body, job.settings, path, files, job.least, demanded)
     before = replace(_with_report(result, path, document, fixed.before), encoding=document.file.encoding)
     applied = dict(fixed.applied)
     after = document.after(fixed.body) if applied else document

@@ -85,7 +85,7 @@ class Edited:
         return any(each.start <= last and first <= each.end for each in pending)
 
     def _old(self, offset: int) -> int:
-        """Map an offset of the edited text to the original; in an edit, to the end of what it replaced."""
+        """Map an offset of the edited text to the original; in an edit, to the end of the replaced text."""
         index = bisect_right(self.written, offset, key=lambda each: each.start) - 1
         if index < 0:
             return offset

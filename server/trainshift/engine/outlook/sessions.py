@@ -93,7 +93,7 @@ class _Sessions:
         self._names = program.names
 
     def doubts(self) -> Iterator[str]:
-        """Yield what may train, as it is told."""
+        """Yield the end of a reason for each operation that may train."""
         runs = [
             each for each in self._script.sites_named(*_RUNNING) if isinstance(each.node.func, ast.Attribute)
         ]

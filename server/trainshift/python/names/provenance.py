@@ -62,6 +62,11 @@ class Provenance:
         # well, because a new node may get the `id` of a deleted one.
         self._known: dict[tuple[int, int, int, bool], tuple[Step | None, ast.expr]] = {}
 
+    def all_sources(self, at: Occurrence) -> tuple[Occurrence, ...]:
+        """All sources of a value, one step back; none if it is created in place, or some are unseen."""
+        step = self.steps_back(at)
+        return step.sources if step is not None and not step.unseen else ()
+
     def steps_back(self, at: Occurrence) -> Step | None:
         """The possible sources of an expression's value, one step back.
 

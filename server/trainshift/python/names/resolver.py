@@ -115,6 +115,7 @@ class Resolver:
 
         self._provenance = provenance = Provenance(script, self, classes, calls, containers)
         self.steps_back, self.handed = provenance.steps_back, provenance.handed
+        self.all_sources = provenance.all_sources
         self.given, self.given_by_key = provenance.given, provenance.given_by_key
         self.object_bindings, self.field_values = provenance.object_bindings, provenance.field_values
         self.given_to_fields = provenance.given_to_fields

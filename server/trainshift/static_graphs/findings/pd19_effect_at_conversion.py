@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from trainshift.core.program import Program
 from trainshift.core.rule import Findings
-from trainshift.static_graphs.outer_mutations import changed, counted, is_made_inside, told
+from trainshift.static_graphs.outer_mutations import changed, counted, is_made_inside, reported
 from trainshift.static_graphs.reporting import Judge
 
 
@@ -48,7 +48,7 @@ def check(program: Program, judge: Judge) -> Findings:
                 at=node,
                 sure=is_seen,
             )
-        for node, what in told(function, statement):
+        for node, what in reported(function, statement):
             yield from judge.say(
                 function,
                 statement,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from trainshift.core.program import Program
@@ -69,18 +69,14 @@ def read_arrays(program: Program, fit: Fit) -> Arrays | None:
 def _is_one_batch(program: Program, fit: Fit) -> bool:
     """Return whether each step takes all rows of several inputs in their order, as those of a graph are."""
     shuffles, size, x = fit.given("shuffle"), fit.given("batch_size"), fit.given("x")
-    if size is None or not isinstance(shuffles, ast.Constant) or shuffles.value is not False:
+    if size is None or x is None or not isinstance(shuffles, ast.Constant) or shuffles.value is not False:
         return False
-    at = of_call(fit.site)
-    inputs = _sources(program, at.part(x)) if x is not None else []
+    inputs, sizes = (
+        program.names.all_sources(at) or (at,) for at in (of_call(fit.site).part(each) for each in (x, size))
+    )
     several = [each.node for each in inputs if isinstance(each.node, ast.List | ast.Tuple)]
     names = {dotted(part) for each in several if len(each.elts) > 1 for part in each.elts}
-    return all(_counted(program, each) in names for each in _sources(program, at.part(size)))
-
-
-def _sources(program: Program, at: Occurrence) -> Sequence[Occurrence]:
-    step = program.names.steps_back(at)
-    return (at,) if step is None or step.unseen or not step.sources else step.sources
+    return all(_counted(program, each) in names for each in sizes)
 
 
 def _counted(program: Program, at: Occurrence) -> str:

@@ -194,7 +194,5 @@ def _is_batches(program: Program, at: Occurrence, seen: frozenset[int]) -> bool:
         return any(isinstance(part, ast.Slice) for part in ast.walk(at.node.elt))
     if called(program, at) & LISTS:
         return True
-    step = program.names.steps_back(at)
-    if step is None or step.unseen or not step.sources:
-        return False
-    return all(_is_batches(program, each, seen | {id(at.node)}) for each in step.sources)
+    sources = program.names.all_sources(at)
+    return bool(sources) and all(_is_batches(program, each, seen | {id(at.node)}) for each in sources)

@@ -81,10 +81,7 @@ class Turns:
         parts = self._parts(node)
         if parts is not None:
             return max((self._gives(at.part(each), seen) for each in parts), default=Gives.NUMBERS)
-        step = self._names.steps_back(at)
-        if step is None or step.unseen or not step.sources:
-            return Gives.DATA
-        return max(self._gives(each, seen) for each in step.sources)
+        return max((self._gives(each, seen) for each in self._names.all_sources(at)), default=Gives.DATA)
 
     def _called(self, node: ast.Call, at: Occurrence, seen: set[int]) -> Gives | None:
         """The kind of a call's elements; None if the names decide it."""

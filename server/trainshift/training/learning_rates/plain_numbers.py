@@ -48,10 +48,8 @@ class PlainNumbers:
         if isinstance(node, ast.Name):
             _, bindings = self._names.lookup(node.id, at.scope, at.statement)
             return bool(bindings) and all(self._is_bound(each, met) for each in bindings)
-        step = self._names.steps_back(at)
-        if step is None or step.unseen or not step.sources:
-            return False
-        return all(self._is_number(each, met) for each in step.sources)
+        sources = self._names.all_sources(at)
+        return bool(sources) and all(self._is_number(each, met) for each in sources)
 
     def _is_bound(self, binding: Binding, met: set[int]) -> bool:
         """Return whether a name is bound to a number."""

@@ -46,8 +46,8 @@ _ROWS = ("csv.writer", "csv.DictWriter")
 _MEMORY = ("io.BytesIO", "io.StringIO")
 # Objects that write into the file that they are given, besides those of entries.
 _WRAPPING = (*_ROWS, "io.BufferedWriter", "io.TextIOWrapper")
-# Functions that call the function which they are given with what they would print.
-_TELLING = "print_fn"
+# The argument by which a function prints, such as `summary` of a model.
+_PRINTER = "print_fn"
 
 
 class OwnPaths:
@@ -70,9 +70,9 @@ class OwnPaths:
 
     def is_in_memory(self, site: Site) -> bool:
         """Return whether a call writes into a file in its process's memory, as every rank must."""
-        told = argument(site.node, None, _TELLING)
-        if told is not None:
-            return self._collects(told, site)
+        printer = argument(site.node, None, _PRINTER)
+        if printer is not None:
+            return self._collects(printer, site)
         return any(self._is_of_memory(each, site, frozenset()) for each in self._files_of(site))
 
     def _files_of(self, site: Site) -> list[ast.expr]:
@@ -95,11 +95,11 @@ class OwnPaths:
         made = [each.cls for each in self._names.site_values(file, site) if isinstance(each, Instance)]
         return any(each in _WRAPPING or opener(each) is not None or each.endswith(".open") for each in made)
 
-    def _collects(self, told: ast.expr, site: Site) -> bool:
+    def _collects(self, printer: ast.expr, site: Site) -> bool:
         """Return whether a function only collects text: in a list, or in a file in memory."""
-        at = Occurrence(told, site.scope, site.statement)
-        if isinstance(told, ast.Attribute):
-            return told.attr == "append" or self._is_of_memory(told.value, site, frozenset())
+        at = Occurrence(printer, site.scope, site.statement)
+        if isinstance(printer, ast.Attribute):
+            return printer.attr == "append" or self._is_of_memory(printer.value, site, frozenset())
         called = [each.node for each in self._flow.returned(at) if isinstance(each.node, ast.Call)]
         return any(
             last_name(each.func) == "append" or self.is_in_memory(self._script.site_of(each))

@@ -154,10 +154,8 @@ class RootBlocks:
         """Return whether a name, or what a function of the script returns, is certainly a literal."""
         if isinstance(at.node, ast.List | ast.Tuple | ast.Dict | ast.Set | ast.Constant):
             return True
-        step = self._script.names.steps_back(at) if at.node not in seen else None
-        if step is None or step.unseen or not step.sources:
-            return False
-        return all(self._is_literal(each, seen | {at.node}) for each in step.sources)
+        sources = self._script.names.all_sources(at) if at.node not in seen else ()
+        return bool(sources) and all(self._is_literal(each, seen | {at.node}) for each in sources)
 
 
 def _may_handle(statement: Statement) -> bool:

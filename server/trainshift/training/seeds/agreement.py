@@ -341,10 +341,7 @@ class Agreement:
 
     def _is_plain(self, at: Occurrence) -> bool:
         """Return whether an expression is made of literal numbers or strings."""
-        step = self._names.steps_back(at)
-        if step is None or step.unseen or not step.sources:
-            return self._is_plain_value(at)
-        return all(map(self._is_plain_value, step.sources))
+        return all(map(self._is_plain_value, self._names.all_sources(at) or (at,)))
 
     def _is_plain_value(self, at: Occurrence) -> bool:
         node = at.node

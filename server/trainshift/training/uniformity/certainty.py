@@ -210,13 +210,11 @@ class Certainty:
         )
 
     def _of_sources(self, at: Occurrence) -> Parts:
-        step = self._names.steps_back(at)
-        if step is None or step.unseen or not step.sources:
-            return None
-        if len(step.sources) == 1:
-            return step.sources
+        sources = self._names.all_sources(at)
+        if len(sources) < 2:
+            return sources or None
         # The control flow decides which of several values it is.
-        return _joined([step.sources, *(self._controls_of(each.statement) for each in step.sources)])
+        return _joined([sources, *(self._controls_of(each.statement) for each in sources)])
 
     def _controls_of(self, statement: Statement | None) -> Parts:
         """The tests that decide whether a rank runs a statement, up to the start of the program."""

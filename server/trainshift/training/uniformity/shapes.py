@@ -26,7 +26,8 @@ _METHOD = "get_shape"
 # What hands a shape on: methods and attributes of it, and functions.
 _LISTING = frozenset({"as_list", "dims", "numpy"})
 _PASSING = frozenset({"builtins.list", "builtins.tuple", "tensorflow.unstack"})
-# A shape is followed through this many names and calls at most.
+# A shape is followed through this many names and calls at most; anything behind more is not known as one,
+# so that a doubt remains.
 _DEEPEST = 8
 
 
