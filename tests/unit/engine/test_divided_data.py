@@ -80,6 +80,7 @@ def test_the_shape_of_shuffled_data_holds_none_of_its_rows() -> None:
         ("32", False),
         ("n // 2", False),
         ("len(b)", False),
+        ("len(b[:9])", False),
     ],
 )
 def test_rows_that_all_are_one_batch_in_order_stay_together(size: str, whole: bool) -> None:
@@ -87,7 +88,7 @@ def test_rows_that_all_are_one_batch_in_order_stay_together(size: str, whole: bo
         "import numpy as np\nimport tensorflow as tf\n\n"
         "x, a, b = np.load('x.npy'), np.load('a.npy'), np.load('b.npy')\n"
         "n = x.shape[0]\nmodel = tf.keras.Sequential([tf.keras.layers.Dense(1)])\n"
-        f"model.compile('sgd', 'mse')\nmodel.fit([x, a], x, batch_size={size}, shuffle=False)\n"
+        f"model.compile('sgd', 'mse')\nmodel.fit([x, a, b[:9]], x, batch_size={size}, shuffle=False)\n"
     )
     result = convert(code)
     assert result.status is Status.CONVERTED

@@ -75,7 +75,7 @@ def _is_one_batch(program: Program, fit: Fit) -> bool:
         program.names.all_sources(at) or (at,) for at in (of_call(fit.site).part(each) for each in (x, size))
     )
     several = [each.node for each in inputs if isinstance(each.node, ast.List | ast.Tuple)]
-    names = {dotted(part) for each in several if len(each.elts) > 1 for part in each.elts}
+    names = {dotted(part) for each in several if len(each.elts) > 1 for part in each.elts} - {""}
     return all(_counted(program, each) in names for each in sizes)
 
 
