@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from trainshift.derivatives.changed_sequences import changed_sequences
 from trainshift.derivatives.expansion.statements import ORDERED
 from trainshift.derivatives.file_state import changed_state, changed_unseen
-from trainshift.derivatives.iterators import Iterators
+from trainshift.derivatives.iterators import Iterators, values_of
 from trainshift.derivatives.lazy_values import kept_lazily
 from trainshift.derivatives.reading.analysis import Analysis
 from trainshift.derivatives.reading.evaluation_order import out_of_order
@@ -80,7 +80,9 @@ class Checks:
         iterators = Iterators(self.whole.every() if self.whole.reverse else ())
         for function in iterators.functions:
             for part, said in iterators.gone_through_again(function, Reader(function)):
-                self.refuse(part, said)
+                made = values_of(function, part)
+                if not any(self._is_refused(one) for each in made for one in terms.walk(each)):
+                    self.refuse(part, said)
         changed = changed_state(self.whole.module, self.whole.functions, self.whole.reverse)
         for node, said in (*changed, *changed_unseen(self.whole)):
             if not any(each.line == getattr(node, "lineno", 0) for each in self.found.values()):
@@ -130,6 +132,13 @@ class Checks:
         """Record a refusal at a place, and return it."""
         found = self.whole.module.refusal(node, message, self.whole.start.node)
         return self.found.setdefault(found, found)
+
+    def _is_refused(self, node: ast.AST) -> bool:
+        """Return whether an expression was refused already, so that advice on parts of it says nothing."""
+        if not isinstance(node, ast.expr):
+            return False
+        place = self.whole.module.refusal(node, "", self.whole.start.node)
+        return any((each.line, each.column) == (place.line, place.column) for each in self.found)
 
     def _syntax(self, function: Function) -> None:
         for node in terms.walk(function.node):
@@ -239,8 +248,11 @@ class Checks:
         if self.whole.reverse:
             self._outlived(function, reader, inside)
         self._changes(function, reader, inside)
+        for lazy, said in kept_lazily(function, reader, inside):
+            around = (each for each in inside if isinstance(each, ast.expr) and self._is_refused(each))
+            if not any(one is lazy for each in around for one in terms.walk(each)):
+                self.refuse(lazy, said)
         for part, said in (
-            *kept_lazily(function, reader, inside),
             *changed_sequences(function, reader, inside),
             *out_of_order(function, reader, inside),
         ):

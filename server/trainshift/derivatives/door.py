@@ -14,6 +14,7 @@ from trainshift.derivatives.expansion.methods import write_out
 from trainshift.derivatives.expansion.statements import expand
 from trainshift.derivatives.file_state import read_state
 from trainshift.derivatives.forward.build import Tangents
+from trainshift.derivatives.iterators import used_up
 from trainshift.derivatives.reading.analysis import Analysis
 from trainshift.derivatives.reading.kinds import Kind
 from trainshift.derivatives.reading.module import MADE, Module
@@ -191,13 +192,14 @@ def _ask_apart(found: Made) -> Made:
     """Make a derivative check first that the argument objects which it mutates occur at one place only.
 
     A caller may pass one list twice, or a list of the file that the function reads; neither adjoints nor
-    tangents would follow both. A gradient checks also that what it treats as a list is no array.
+    tangents would follow both. A gradient checks also that what it treats as a list is no array, and that
+    what it goes through twice is no iterator.
     """
     build, made = found.build, found.functions[-1]
     start = build.start
     further = {each.arg for each in made.args.kwonlyargs}
     asked = bool(build.summary(start).changed or build.aliases(start).augmented)
-    listed = _listed(build) if "value_bar" in further else []
+    listed = [*_lasting(build), *_listed(build)] if "value_bar" in further else []
     if not asked and not listed:
         return found
     first = [*listed, *(_asked_apart(build, further) if asked else [])]
@@ -269,6 +271,16 @@ def _listed(build: Analysis) -> list[ast.stmt]:
             given = [ast.keyword(each, terms.name(each)) for each in asked]
             found.append(ast.Expr(ast.Call(terms.name("_listed"), [terms.constant(dimensions)], given)))
     return found
+
+
+def _lasting(build: Analysis) -> list[ast.stmt]:
+    """The statement that checks which arguments are no iterators, where only their caller knows."""
+    names = used_up(build)
+    if not names:
+        return []
+    build.helpers.add("_lasting")
+    given = [ast.keyword(each, terms.name(each)) for each in names]
+    return [ast.Expr(ast.Call(terms.name("_lasting"), [], given))]
 
 
 def _taken(module: Module, helpers: Collection[str]) -> tuple[Refusal, ...]:

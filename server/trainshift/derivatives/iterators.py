@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator, Sequence
 
+from trainshift.derivatives.reading.analysis import Analysis
 from trainshift.derivatives.reading.function import CHANGING_METHODS, Function, bound, root_of
 from trainshift.derivatives.reading.reader import Reader
 from trainshift.derivatives.reading.sources import Sources
@@ -21,6 +22,8 @@ _MAKERS = frozenset(
      "csv.DictReader", "csv.reader", "glob.iglob", "numpy.ndenumerate", "numpy.ndindex", "numpy.nditer",
      "os.scandir", "os.walk", "re.finditer"]
 )  # fmt: skip
+# Calls in a loop's source that take what is left of an iterator, where others fail.
+_TAKING = frozenset(("enumerate", "list", "tuple", "zip"))
 _VIEWS = frozenset(("items", "keys", "values"))
 _ADDING = CHANGING_METHODS | {"add", "appendleft", "setdefault"}
 # What an expression may be: an iterator, or a container that holds one.
@@ -44,11 +47,16 @@ def makes_iterator(function: Function, node: ast.expr) -> bool:
 
 
 class Iterators:
-    """The variables of some functions that may be iterators, or hold some."""
+    """The variables of some functions that may be iterators, or hold some.
 
-    def __init__(self, functions: Iterable[Function]) -> None:
+    `given` is a parameter of the first function whose argument may be anything.
+    """
+
+    def __init__(self, functions: Iterable[Function], given: str | None = None) -> None:
         self.functions = list(functions)
         self.known: dict[tuple[Function | None, str], _Ways] = {}
+        if given is not None:
+            self.known[self.functions[0], given] = frozenset([_IS, _HOLDS])
         size = -1
         while size != (size := sum(map(len, self.known.values()))):
             for each in self.functions:
@@ -56,16 +64,29 @@ class Iterators:
 
     def gone_through_again(self, function: Function, reader: Reader) -> Iterator[tuple[ast.expr, str]]:
         """Yield the iterators that the adjoint pass of a function would go through again, with the reason."""
+        for _, part in self.gone_through(function, reader):
+            yield part, _said(function, part)
+
+    def gone_through(self, function: Function, reader: Reader) -> Iterator[tuple[ast.expr, ast.expr]]:
+        """Yield what the adjoint pass of a function goes through again, with the iterators in it."""
         for node in terms.own_nodes(function.body):
             sources: list[ast.expr] = []
-            if isinstance(node, ast.For) and any(map(function.active, terms.names_bound(node.body))):
+            if isinstance(node, ast.For) and self._is_active(function, node.body):
                 sources = [node.iter]
             elif isinstance(node, COMPREHENSIONS) and reader.value(node):
                 sources = [each.iter for each in node.generators]
             for each in filter(repeated, sources):
                 part = next((one for one in terms.walk(each) if self._is_kept(reader, one)), None)
                 if isinstance(part, ast.expr):
-                    yield part, _said(function, part)
+                    yield each, part
+
+    def _is_active(self, function: Function, body: list[ast.stmt]) -> bool:
+        """Return whether the adjoint pass of a loop may do anything: its body names what is active."""
+        names = terms.names_bound(body).union(*map(terms.names_read, body))
+        called = function.nested.keys() & names
+        return any(map(function.active, names)) or any(
+            owner.active(name) for each in called for owner, name in function.nested[each].reached
+        )
 
     def _is_kept(self, reader: Reader, node: ast.AST) -> bool:
         kept = ast.Name | ast.Subscript | ast.Attribute | ast.IfExp | ast.BoolOp
@@ -165,6 +186,46 @@ class Iterators:
         callees = Sources(reader).callees(node)
         found = [self.known.get((each, each.result), _NONE) for each in callees]
         return _NONE.union(*found) if callees else self.known.get((None, _LAMBDA), _NONE)
+
+
+def values_of(function: Function, node: ast.expr) -> list[ast.expr]:
+    """An expression, or the values that a variable is assigned."""
+    made = function.assignments(node.id) if isinstance(node, ast.Name) else []
+    return [node, *(each.value for each in made if isinstance(each, ast.Assign))]
+
+
+def used_up(whole: Analysis) -> list[str]:
+    """The parameters whose arguments must not be, or hold, iterators: the adjoint pass would silently find
+    nothing left of them.
+
+    An argument that is differentiated by has an adjoint in its structure, and an iterator has none.
+    """
+    functions = list(whole.every())
+    readers = [Reader(each) for each in functions]
+    loops = [each for one in functions for each in terms.own_nodes(one.body) if isinstance(each, ast.For)]
+    if not any(any(map(_is_taking, terms.walk(each.iter))) for each in loops):
+        return []
+    found: list[str] = []
+    for param in whole.start.params:
+        kind = whole.start.kind(param)
+        if param not in whole.wrt and not kind.numeric and not kind.has("array", "function"):
+            given = Iterators(functions, param)
+            again = [each for one in readers for each in given.gone_through(one.function, one)]
+            if any(_is_silent(source, part) for source, part in again):
+                found.append(param)
+    return found
+
+
+def _is_silent(source: ast.expr, part: ast.expr) -> bool:
+    """Return whether a part of a loop's source may be an iterator with nothing left, without an error."""
+    return any(
+        _is_taking(each) and any(one is part for one in terms.walk(each)) for each in terms.walk(source)
+    )
+
+
+def _is_taking(node: ast.AST) -> bool:
+    """Return whether a node is a call that takes the values of iterators like those of lists."""
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _TAKING
 
 
 def _element(ways: _Ways) -> _Ways:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator, Sequence
 
-from trainshift.derivatives.iterators import as_list, read_once
+from trainshift.derivatives.iterators import as_list, plain, read_once
 from trainshift.derivatives.reading.function import Function, bound
 from trainshift.derivatives.reading.reader import Reader
 from trainshift.derivatives.reading.side_effects import changed_by_call
@@ -23,6 +23,8 @@ _TAKING = frozenset(
     [*(f"builtins.{each}" for each in ("dict", "list", "max", "min", "set", "sorted", "sum", "tuple")),
      "math.fsum", "math.prod"]
 )  # fmt: skip
+# Functions whose results only loops and these functions can take values from.
+_PAIRING = frozenset(("builtins.enumerate", "builtins.reversed", "builtins.zip"))
 _KEEPING = frozenset(name for name, method in METHODS.items() if method.element is not None)
 
 
@@ -33,11 +35,11 @@ def kept_lazily(
     nodes.
     """
     inside = list(inside)
-    at_once = {id(each) for each in _taken_at_once(reader, inside)}
+    at_once = {id(each) for each in _taken_at_once(reader, inside) if not _is_pairing(function, each)}
     for node in inside:
         for each in _kept(function, node):
             if id(each) not in at_once and _is_lazy(function, each) and reader.value(each):
-                said = f"{ast.unparse(each)} is computed where its values are taken"
+                said = f"{plain(each)} is computed where its values are taken"
                 if _is_read_more(reader, node, each):
                     yield each, f"{said}, and is read more often: decide where its values are taken"
                 else:
@@ -133,9 +135,15 @@ def _is_lazy(function: Function, node: ast.expr) -> bool:
     match node:
         case ast.GeneratorExp():
             return True
-        case ast.Call(ast.Attribute(attr="values" | "items") as method, []):
-            return function.dotted(method) is None
-    return False
+        case ast.Call(ast.Attribute(attr="values" | "items") as method, []) if (
+            function.dotted(method) is None
+        ):
+            return True
+    return _is_pairing(function, node)
+
+
+def _is_pairing(function: Function, node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and function.dotted(node.func) in _PAIRING
 
 
 def _kept(function: Function, node: ast.AST) -> Iterable[ast.expr]:

@@ -284,3 +284,27 @@ def test_a_copy_of_rows_where_the_function_changes_a_list(lines: str) -> None:
     made("copied", text=text)(copy.deepcopy(ROWS))
     with pytest.raises(ValueError, match="v is an array, not a list"):
         made("copied", text=text)(np.array(ROWS))
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("def f(x, w):\n    s = 0.0\n    for i, a in enumerate(w):\n        s += a * x\n    return s\n", "w"),
+        ("def f(x, w):\n    out = [a * x for a, b in zip(w, [1.0, 2.0])]\n    return sum(out)\n", "w"),
+        ("def f(x, w):\n    o = [0]\n    for a in list(w):\n        o += [a * x]\n    return sum(o)\n", "w"),
+        (
+            "def g(w, y):\n    s = 0.0\n    for i, a in enumerate(w):\n        s += a * y\n    return s\n\n\n"
+            "def f(x, w):\n    return g(w[0], x)\n",
+            "w[0]",
+        ),
+    ],
+)  # fmt: skip
+def test_an_argument_that_can_be_gone_through_only_once(text: str, place: str) -> None:
+    answer = derive(text, "f", "reverse", ["x"])
+    assert isinstance(answer, Derived), answer
+    f = loaded(answer.text).f_grad
+    inner = place != "w"
+    assert f(2.0, [[1.5, 2.5]] if inner else [1.5, 2.5])[1] == (4.0,)
+    said = f"{place} can be gone through only once: pass a list"
+    with pytest.raises(ValueError, match=re.escape(said)):
+        f(2.0, [iter([1.5, 2.5])] if inner else (each for each in [1.5, 2.5]))

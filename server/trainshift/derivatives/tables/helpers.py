@@ -35,6 +35,18 @@ def _apart(others={}, /, **given):
             if isinstance(each, (dict, list, tuple)):
                 visit(each, name, own is given)
 ''',
+    "_lasting": '''
+def _lasting(**given):
+    """Raises ValueError for iterators, which can be gone through only once."""
+    def visit(x, place):
+        if hasattr(x, "__next__"):
+            raise ValueError(f"{place} can be gone through only once: pass a list")
+        if isinstance(x, (dict, list, tuple)):
+            for key, each in x.items() if isinstance(x, dict) else enumerate(x):
+                visit(each, f"{place}[{key!r}]")
+    for name, each in given.items():
+        visit(each, name)
+''',
     "_listed": '''
 def _listed(most, /, **given):
     """Raises ValueError for arrays of more than most dimensions, where lists behave differently."""

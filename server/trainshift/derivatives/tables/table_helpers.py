@@ -38,7 +38,7 @@ def _products(name: str, params: str, factors: str, **defaults: str) -> Row:
 # Functions whose tangent is the same function of the tangents.
 JOINT = frozenset(("_add", "_add_at"))
 # Functions that are locally constant.
-CONSTANTS = frozenset(("_apart", "_listed", "_zeros", "_cells", "_shares", "_held", "_put_right"))
+CONSTANTS = frozenset(("_apart", "_lasting", "_listed", "_zeros", "_cells", "_shares", "_held", "_put_right"))
 
 _TURNED = {"transpose_a": "False", "transpose_b": "False"}
 ROWS = (
