@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ast
 import posixpath
-import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
@@ -29,8 +28,6 @@ FOR_ROOT = frozenset({"create_file_writer"}).union(
     )
 )  # fmt: skip
 """The names of methods that rank 0 alone may have to call, whatever their object is."""
-# What the full names of libraries or classes with files say.
-_OF_FILES = re.compile("file|path", re.IGNORECASE)
 _DESCRIBED = {
     Role.OPTIMIZER: "an optimizer: wrapped, its rate scaled",
     Role.OPTIMIZER_FACTORY: "makes an optimizer: wrapped, its rate scaled",
@@ -264,11 +261,14 @@ def full_name(value: Value) -> str:
     return ""
 
 
-def may_be_of_files(callees: Iterable[Value]) -> bool:
-    """Return whether a method such as ``exists`` may look for a file: of a path, or of an unknown object.
+def asks_disk(callees: Iterable[Value]) -> bool | None:
+    """Return whether a method such as ``exists`` looks for a file: of a path, or of an object that nothing
+    tells of; None if no entry tells of the library.
 
     A query of a database has such a method, too.
     """
     known = [each for each in callees if not isinstance(each, Unknown)]
     names = [full_name(each) for each in known if not isinstance(each, Function)]
-    return not known or any(not each or _OF_FILES.search(each) for each in names)
+    if not known or not all(names) or any(entries.fact(each, "differs") == "disk" for each in names):
+        return True
+    return False if all(map(entries.is_described, names)) else None

@@ -24,6 +24,7 @@ class CauseKind(Enum):
     CLOCK = "comes from a rank's own clock"
     HOST = "comes from the machine"
     DISK = "comes from a rank's own disk"
+    UNSURE = "may come from a rank's own disk"
     NET = "comes from a service"
 
 

@@ -245,6 +245,12 @@ def is_known(full_name: str) -> bool:
     return entry(full_name) is not None or any(name.startswith(f"{below}.") for name in table(package))
 
 
+def is_described(full_name: str) -> bool:
+    """Return whether entries describe the library of a name, or Python has it."""
+    package = full_name.partition(".")[0]
+    return bool(stated(package)) or package in stdlib_module_names
+
+
 def is_told_of(full_name: str) -> bool:
     """Return whether an entry describes a name, or states a fact about it."""
     package, _, below = full_name.partition(".")

@@ -75,6 +75,7 @@ from trainshift.training.uniformity.uniformity import Uniformity
 from trainshift.training.uniformity.value_flow import ValueFlow, tests_around
 
 _STEERING = {"EarlyStopping": "val_loss", "ReduceLROnPlateau": "val_loss", "TerminateOnNaN": "loss"}
+_UNSURE = (CauseKind.PERHAPS, CauseKind.UNSURE)
 _AVERAGING = "MetricAverageCallback"
 _BY_CLOCK = "A rank stops by its own clock, and the others wait for it. Broadcast rank 0's decision."
 _BY_VALUE = "Each rank leaves by a value of its own, and the others wait for it. Average it first."
@@ -140,6 +141,7 @@ def _of_draws(program: Program, report: Report) -> Iterator[Finding]:
             Sink.UPDATE,
             Sink.WEIGHTS,
             Sink.STATE,
+            Sink.LOSS,
         ):  # Others here report the rest.
             continue
         if each.sink in (Sink.EPOCH, Sink.STOP):  # HZ22 reports an epoch, and others here report a stop.
@@ -148,7 +150,7 @@ def _of_draws(program: Program, report: Report) -> Iterator[Finding]:
         text = one_line(program.script.text(each.cause.at.node, each.cause.at.scope))
         advice = {CauseKind.DRAW: _DRAWN, CauseKind.DATA: _OWN}.get(each.cause.kind, _SENT)
         message = f"{text} {each.cause.kind.value}: {each.sink.value}. {advice}"
-        is_sure = each.cause.kind is not CauseKind.PERHAPS and each.sink is not Sink.STATE
+        is_sure = each.cause.kind not in _UNSURE and each.sink not in (Sink.STATE, Sink.LOSS)
         yield (report.violated if is_sure else report.unknown)(at, message)
     if not program.fact(Horovod).calls("broadcast_object"):
         for site, known in program.fact(Libraries).sites(Role.TRAINS):

@@ -13,10 +13,10 @@ rank that skips a step makes the others wait forever.
 
 ## How it is done
 
-Trainshift traces five kinds of values back through names, functions and files: hyperparameters of an
-optimizer, shapes of layers, the variables that a step trains, the gradients that it applies, and weights that
-a loop sets. They must not depend on draws without a seed, on the clock or the machine, or on a rank's own
-batches.
+Trainshift traces six kinds of values back through names, functions and files: hyperparameters of an
+optimizer, shapes of layers, the variables that a step trains, the gradients that it applies, weights that a
+loop sets, and variables that a loss reads and a step sets, such as the centers of center loss. They must not
+depend on draws without a seed, on the clock or the machine, or on a rank's own batches.
 
 - Rank 0 sends the others what it has drawn.
 - Rank 0 decides for all ranks when a loop ends or a callback stops `fit`, and whether a test of a loss
@@ -27,6 +27,10 @@ batches.
 Data are split alike on all ranks; otherwise each would test on rows that others train on. The function that
 draws the split, or samples before it, gets a seed, or rank 0 sends its result. If the length of the data
 depends on a draw, rank 0 makes that draw too.
+
+Where a loop draws a task, trains on it and then sets the weights from those before (Reptile, first-order
+MAML), averaged gradients mix the tasks of all ranks. The report names the draw. Let rank 0 draw the task for
+all ranks, or average the weights after the task instead of its gradients.
 
 In a graph, in a session and within a function, ranks cannot decide together, and layers and other objects
 cannot be sent. There the report names the line that makes the ranks differ, and the consequence.

@@ -422,6 +422,20 @@ def test_rank_0_looks_for_a_path_and_for_nothing_else(test: str, sent: str) -> N
     assert f"epochs = 2 if {sent} else 3\n" in converted(body).text
 
 
+@pytest.mark.parametrize(
+    ("made", "is_told"),
+    [("records.Query(1)", True), ("pd.Series(1)", False), ("h5py.File('a')", False), ("Known()", False)],
+)
+def test_an_object_of_a_library_that_no_entry_describes_may_ask_a_disk(made: str, is_told: bool) -> None:
+    body = (
+        f"import h5py\nimport pandas as pd\nimport records\n{DATA}{MODEL}\n\n"
+        "class Known:\n    def exists(self):\n        return True\n\n\n"
+        f"asked = {made}\nepochs = 2 if asked.exists() else 3\nmodel.fit(x, y, epochs=epochs)\n"
+    )
+    told = [each for each in converted(body).doubts if "may come from a rank's own disk" in each.text]
+    assert bool(told) is is_told
+
+
 LISTED = "tf.keras.utils.image_dataset_from_directory({})"
 
 

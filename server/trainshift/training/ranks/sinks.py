@@ -39,12 +39,14 @@ from trainshift.training.loops.steps import VARIABLE_LISTS, Steps
 from trainshift.training.loops.stops import Stops
 from trainshift.training.loops.what_trains import WhatTrains
 from trainshift.training.ranks.decisions import Decisions
+from trainshift.training.ranks.loss_states import LossStates
+from trainshift.training.ranks.meta_steps import MetaSteps
 from trainshift.training.ranks.own_batches import OwnBatches
 from trainshift.training.ranks.sink_inputs import counts, data_of, given_to, turns_around
 from trainshift.training.ranks.weights_between_steps import WeightsBetweenSteps
 from trainshift.training.uniformity.backward_slice import Trails
 from trainshift.training.uniformity.chosen_rows import ChosenRows
-from trainshift.training.uniformity.set_variables import ASSIGNING, SetVariables
+from trainshift.training.uniformity.set_variables import SetVariables
 from trainshift.training.uniformity.uniformity import Of, Uniformity
 from trainshift.training.uniformity.value_flow import tests_around
 from trainshift.training.uniformity.verdict import Cause
@@ -79,6 +81,8 @@ class Sink(Enum):
     EPOCH = "ranks would begin at different epochs"
     WEIGHTS = "ranks would go on with different weights"
     STATE = "a layer would keep other values on each rank"
+    LOSS = "a loss would use other values on each rank"
+    TASK = "the ranks' inner steps would average over different tasks"
     PATH = "ranks would look for different files"
     SPLIT = "ranks would test on rows that others train on"
 
@@ -131,7 +135,8 @@ class Sinks:
                     continue  # Ranks that decide alike compute alike.
                 key = sink, cause.at.node, at.node if is_test else None
                 found.setdefault(key, Divergence(sink, at, cause, is_test))
-        for each in self._of_splits():
+        tasks = (Divergence(Sink.TASK, *each) for each in self._program.fact(MetaSteps).mixed)
+        for each in (*self._of_splits(), *tasks):
             found.setdefault((each.sink, each.cause.at.node, None), each)
         return list(found.values())
 
@@ -142,6 +147,9 @@ class Sinks:
         if sink is Sink.UPDATE and not is_test:
             # The tape has averaged the gradients; what changes them then is a rank's own.
             reached = uniformity.causes(at, of, self._is_applied_alike, own.cause)
+        elif sink is Sink.LOSS:
+            own_of_loss = self._program.fact(LossStates).cause
+            reached = uniformity.causes(at, of, self._is_averaged, own_of_loss)[:1]
         elif sink in (Sink.WEIGHTS, Sink.STATE) and not is_test:
             reached = uniformity.causes(at, of, self._is_averaged, own.cause)
         else:
@@ -321,15 +329,22 @@ class Sinks:
             if step.pairs is not None and step.gradients:
                 yield _Arrival(Sink.UPDATE, of_call(step.site).part(step.pairs))
         weights = self._program.fact(WeightsBetweenSteps)
-        for site in self._script.sites_named("set_weights", *ASSIGNING):
-            given = argument(site.node, 0, ASSIGNING.get(site.name, "weights"))
+        for site in self._script.sites_named("set_weights"):
+            given = argument(site.node, 0, "weights")
             if given is not None and weights.are_set_by(site):
                 yield from self._of_tests(site)
                 yield _Arrival(Sink.WEIGHTS, of_call(site).part(given))
-                if site.name == "set_weights" and isinstance(site.node.func, ast.Attribute):
+                if isinstance(site.node.func, ast.Attribute):
                     yield _Arrival(Sink.MODEL, of_call(site).part(site.node.func.value))
-            elif given is not None and weights.keep_state(site):
-                yield _Arrival(Sink.STATE, of_call(site).part(given))
+        states = self._program.fact(LossStates)
+        for each in self._program.fact(SetVariables).settings:
+            if weights.are_set_by(each.site):
+                yield from self._of_tests(each.site)
+                yield _Arrival(Sink.WEIGHTS, each.value)
+            elif weights.keep_state(each.site, each.variable.node):
+                yield _Arrival(Sink.STATE, each.value)
+            elif states.are_set_by(each):
+                yield _Arrival(Sink.LOSS, each.value)
         for site in self._script.sites_named(*_LOADING):
             if weights.trains_on(site.statement):
                 yield from self._of_tests(site)

@@ -43,9 +43,8 @@ class WeightsBetweenSteps:
         """Return whether a call sets weights while a training goes on."""
         return self._sets_weights(site) and (self._is_in_hook(site.scope) or self.trains_on(site.statement))
 
-    def keep_state(self, site: Site) -> bool:
+    def keep_state(self, site: Site, receiver: ast.expr) -> bool:
         """Return whether a layer or a model sets a variable of its own in each step, and reads it there."""
-        receiver = site.node.func.value if isinstance(site.node.func, ast.Attribute) else None
         function, cls = site.scope.function(), class_around(site.scope)
         if cls is None or function is None or not isinstance(receiver, ast.Attribute):
             return False

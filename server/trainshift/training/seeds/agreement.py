@@ -53,7 +53,7 @@ _IN_PLACE = divergence.BY_STATE | {
 # Reasons why two ranks name a file differently.  Listed files exist, whichever rank lists them.
 _NAMING = (CauseKind.CLOCK, CauseKind.DRAW, CauseKind.HOST)
 # Calls whose results cannot be sent, such as a connection, or need not be.
-_UNSENT = (CauseKind.NET, CauseKind.PERHAPS, CauseKind.RANK)
+_UNSENT = (CauseKind.NET, CauseKind.PERHAPS, CauseKind.RANK, CauseKind.UNSURE)
 # Functions that list files as objects, or folder by folder, each in its own order.
 _UNSORTED = frozenset({"scandir", "walk"})
 # What rank 0 computes for all ranks, by its own data.
@@ -176,6 +176,8 @@ class Agreement:
 
     def _mended(self, divergence: Divergence) -> Mend | None:
         site = divergence.cause.site
+        if divergence.sink is Sink.TASK:
+            return None  # Only a person knows whether ranks should share a task, or average after it.
         stops_by_clock = divergence.sink is Sink.STOP and divergence.cause.kind is CauseKind.CLOCK
         if divergence.cause.kind is CauseKind.DATA or stops_by_clock:
             return self._of_data(divergence)

@@ -98,12 +98,14 @@ _READERS = {
     "audio_dataset_from_directory": TENSORFLOW, "make_csv_dataset": TENSORFLOW,
     "make_batched_features_dataset": TENSORFLOW,
 }  # fmt: skip
-# The classes of initializers, those that draw nothing, and those whose first argument is no seed.
+# The modules of initializers, those that draw nothing, and those whose first argument is the seed.
 _INITIALIZER = re.compile(
     r"(?:(?:tensorflow\.)?keras\.initializers\.|tensorflow\.(?=\w+_initializer$))(?P<name>\w+)$"
 )
-_CONSTANT = re.compile("zeros|ones|constant|identity", re.IGNORECASE)
-_TAKES_MORE = re.compile("random|truncated|scaling|get$|orthogonal", re.IGNORECASE)
+_CONSTANT = frozenset({"constant", "identity", "ones", "zeros"})
+_SEED_FIRST = frozenset(
+    {"glorotnormal", "glorotuniform", "henormal", "heuniform", "lecunnormal", "lecununiform"}
+)
 # The attributes of layers that keep initializers of their weights.
 _KEPT = re.compile("(kernel|recurrent|depthwise|pointwise|embeddings)_initializer$")
 
@@ -137,7 +139,7 @@ class Draws:
             if isinstance(value, Instance) and of is not None:
                 given = argument(value.node, 0) if of["name"] == "get" else None
                 named = str(given.value) if isinstance(given, ast.Constant) else of["name"]
-                if not _CONSTANT.match(named):
+                if _plain(named) not in _CONSTANT:
                     return value
         return None
 
@@ -401,7 +403,7 @@ class Draws:
         """Return the seed argument of a call."""
         made = self._initializer(site)
         if made is not None:
-            seed = argument(made.node, None if _TAKES_MORE.search(made.cls) else 0, "seed")
+            seed = argument(made.node, 0 if _plain(made.cls) in _SEED_FIRST else None, "seed")
             return of_call(self._script.site_of(made.node)).part(seed) if seed is not None else None
         given = argument(site.node, None, "seed", "random_state", "shuffle_seed")
         if given is None and site.name == "shuffle" and isinstance(site.node.func, ast.Attribute):
@@ -409,6 +411,11 @@ class Draws:
             if not any(isinstance(each, Library) for each in values) and self.generator(site) is None:
                 given = argument(site.node, 1, "seed")
         return of_call(site).part(given) if given is not None else None
+
+
+def _plain(name: str) -> str:
+    """The name of an initializer in one spelling: ``tf.zeros_initializer``, ``Zeros``."""
+    return name.rpartition(".")[2].lower().replace("_", "").removesuffix("initializer")
 
 
 def _is_off(node: ast.expr | None) -> bool:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from enum import Enum
 from typing import TypeAlias
 
-from trainshift.core.libraries import Libraries, full_name, may_be_of_files
+from trainshift.core.libraries import Libraries, asks_disk, full_name
 from trainshift.core.program import Program
 from trainshift.libraries import api, divergence
 from trainshift.libraries.divergence import METHODS, CauseKind
@@ -48,6 +48,8 @@ from trainshift.training.uniformity.verdict import Cause, Divergent, Uniform, Un
 _COUNTING = frozenset(f"builtins.{name}" for name in ("callable", "isinstance", "type"))
 # Things of which a rank may have more than another.
 _COUNTED = (CauseKind.DISK, CauseKind.HOST, CauseKind.NET)
+# What a method that may look for a file gives.
+_PRESENT = {True: CauseKind.DISK, None: CauseKind.UNSURE, False: None}
 _AFTER_BATCH = ("on_batch_end", "on_train_batch_end")
 _KEEPING = (*api.VARIABLE, *api.SESSION, *api.MONITORED_SESSION)
 _OF_SESSIONS = api.last_names(*api.SESSION, *api.MONITORED_SESSION) | {
@@ -439,9 +441,11 @@ class Uniformity:
             if kind is not None and given is None and not self._is_seeded(site):
                 return kind
         if site.name in METHODS and not names and isinstance(site.node.func, ast.Attribute):
-            is_of_it = METHODS[site.name] is not CauseKind.DISK or may_be_of_files(self._names.callee(site))
-            if is_of_it and not self._is_seeded(site):
-                return METHODS[site.name]
+            of_method: CauseKind | None = METHODS[site.name]
+            if of_method is CauseKind.DISK:
+                of_method = _PRESENT[asks_disk(self._names.callee(site))]
+            if of_method is not None and not self._is_seeded(site):
+                return of_method
         if self._trains.site_trains(site) or self._is_result(site):
             return CauseKind.DATA
         return CauseKind.PERHAPS if self.draws.may_draw(site) else None

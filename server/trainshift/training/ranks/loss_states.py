@@ -1,0 +1,93 @@
+"""Loss states: variables that a loss reads, and that each rank sets by its own batches as it trains.
+
+Center loss is an example: it moves the center of each class by the rows of a batch, without the optimizer.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from trainshift.core.program import Program
+from trainshift.libraries import api
+from trainshift.libraries.divergence import CauseKind
+from trainshift.python.lazy import cached_property
+from trainshift.python.names.classes import class_around
+from trainshift.python.names.occurrence import Occurrence, of_call
+from trainshift.python.names.values import Function
+from trainshift.python.syntax.chunk_syntax import Scope, argument
+from trainshift.training.loops.fits import Fits, method_argument
+from trainshift.training.ranks.own_batches import OwnBatches
+from trainshift.training.uniformity.backward_slice import Trails
+from trainshift.training.uniformity.set_variables import Setting, SetVariables
+from trainshift.training.uniformity.uniformity import Uniformity
+from trainshift.training.uniformity.verdict import Cause
+
+_CALLED = ("call", "__call__")
+_LOSSES = "keras.losses."
+
+
+class LossStates:
+    """The variables of one program that its losses read and that it sets itself."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._script = program.script
+        self._names = program.names
+
+    def are_set_by(self, setting: Setting) -> bool:
+        """Return whether a call sets a variable that a loss reads; layers and metrics keep their own."""
+        cls = class_around(setting.site.scope)
+        if cls is not None and self._names.descends(cls, *api.LAYER, *api.METRIC):
+            return False
+        made = self._program.fact(SetVariables).made(setting)
+        return any(each in self._read for each in made)
+
+    def cause(self, at: Occurrence) -> Cause | None:
+        """Return the cause for which an expression differs, also if Keras hands it to a loss."""
+        if isinstance(at.node, ast.Name) and at.node.id in self._given.get(at.scope.function(), ()):
+            return Cause(CauseKind.DATA, at, None)
+        return self._program.fact(OwnBatches).cause(at)
+
+    @cached_property
+    def _read(self) -> frozenset[ast.AST]:
+        """The expressions behind all losses."""
+        behind = self._program.fact(Trails).behind
+        return frozenset(each.node for loss in self._losses for each in behind(loss))
+
+    @property
+    def _losses(self) -> Iterator[Occurrence]:
+        """The losses that tapes and optimizers differentiate, and those that models are compiled with."""
+        for target, site in self._program.fact(Uniformity).losses.items():
+            if isinstance(target, ast.expr):
+                yield Occurrence(target, site.scope, site.statement)
+        for site in self._script.sites_named("minimize", "compute_gradients"):
+            given = argument(site.node, 0, "loss")
+            if given is not None:
+                yield of_call(site).part(given)
+        yield from self._compiled
+
+    @cached_property
+    def _compiled(self) -> list[Occurrence]:
+        """The losses that models are compiled with."""
+        compiles = self._program.fact(Fits).compiles
+        given = ((each.site, method_argument(each.site, "loss")) for each in compiles)
+        return [of_call(site).part(loss) for site, loss in given if loss is not None]
+
+    @cached_property
+    def _given(self) -> dict[Scope | None, frozenset[str]]:
+        """The parameters by which Keras hands targets and predictions to a loss of the script."""
+        values = (value for at in self._compiled for value in self._names.values(*at[:3]))
+        handed = {value.scope for value in values if isinstance(value, Function)}
+        functions = {each.scope.function() for each in self._script.statements}
+        return {
+            each: frozenset(name for name, given in each.bindings.items() if given[0].kind == "parameter")
+            for each in functions
+            if each is not None and (each in handed or self._is_of_loss(each))
+        }
+
+    def _is_of_loss(self, function: Scope) -> bool:
+        """Return whether a function is the method by which a loss of the script computes."""
+        owner = function.owner() if function.name in _CALLED else None
+        bases = self._names.library_bases(owner) if owner is not None else ()
+        return any(_LOSSES in (api.canonical(each) or each) for each in bases)

@@ -1,0 +1,200 @@
+"""Values that a rank keeps beside its weights: centers of classes in a loss, and weights of inner steps."""
+
+from __future__ import annotations
+
+import pytest
+
+from trainshift.engine.conversion import Status, convert
+
+HEAD = """import random
+import numpy as np
+import tensorflow as tf
+
+x, y = np.load("x.npy"), np.load("y.npy")
+"""
+OWN_LOOP = """net = tf.keras.Sequential([tf.keras.layers.Dense(4)])
+opt = tf.keras.optimizers.SGD(0.1)
+centers = tf.Variable(tf.zeros([4, 4]), trainable=False)
+for epoch in range(2):
+    for a, b in tf.data.Dataset.from_tensor_slices((x, y)).batch(8):
+        with tf.GradientTape() as tape:
+            features = net(a)
+            own = tf.gather(centers, b)
+            loss = tf.reduce_mean((features - own) ** 2)
+        opt.apply_gradients(zip(tape.gradient(loss, net.trainable_variables), net.trainable_variables))
+        SET
+"""
+OWN_LOSS = """class Center(tf.keras.losses.Loss):
+    def __init__(self):
+        super().__init__()
+        self.centers = tf.Variable(tf.zeros([4, 4]), trainable=False)
+
+    def call(self, y_true, y_pred):
+        own = tf.gather(self.centers, y_true)
+        self.centers.scatter_sub(tf.IndexedSlices(own - y_pred, y_true))
+        return tf.reduce_mean((y_pred - own) ** 2, axis=-1)
+
+
+net = tf.keras.Sequential([tf.keras.layers.Dense(4)])
+net.compile("sgd", Center())
+net.fit(x, y)
+"""
+OWN_FUNCTION = """mean = tf.Variable(0.0, trainable=False)
+
+
+def centered(y_true, y_pred):
+    mean.assign(0.9 * mean + 0.1 * tf.reduce_mean(y_true))
+    return tf.reduce_mean((y_pred - y_true - mean) ** 2)
+
+
+net = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+net.compile("sgd", loss=centered)
+net.fit(x, y)
+"""
+OLD_LAYER = """from tensorflow.keras import backend as K
+
+
+class Centers(tf.keras.layers.Layer):
+    def build(self, shape):
+        self.centers = self.add_weight(name="centers", shape=(4, 4), trainable=False)
+
+    def call(self, inputs):
+        features, hot = inputs
+        own = K.dot(hot, self.centers)
+        SET
+        return K.sum((features - own) ** 2, axis=1)
+
+
+first, second = tf.keras.Input((8,)), tf.keras.Input((4,))
+out = Centers()([tf.keras.layers.Dense(4)(first), second])
+net = tf.keras.Model([first, second], out)
+net.compile("sgd", "mse")
+net.fit([x, y], np.zeros(len(x)))
+"""
+OWN_GRAPH = """tf = tf.compat.v1
+a = tf.placeholder(tf.float32, [None, 8])
+b = tf.placeholder(tf.int64, [None])
+features = tf.layers.dense(a, 4)
+centers = tf.get_variable("centers", [4, 4], trainable=False)
+own = tf.gather(centers, b)
+move = tf.scatter_sub(centers, b, own - features)
+train = tf.train.GradientDescentOptimizer(0.1).minimize(tf.reduce_mean((features - own) ** 2))
+with tf.Session() as session:
+    session.run(tf.global_variables_initializer())
+    for step in range(0, len(x), 8):
+        session.run([train, move], {a: x[step : step + 8], b: y[step : step + 8]})
+"""
+_MOVED = "tf.IndexedSlices(own - features, b)"
+LOSSES = {
+    "a method": OWN_LOOP.replace("SET", f"centers.scatter_sub({_MOVED})"),
+    "indices and updates": OWN_LOOP.replace("SET", "centers.scatter_nd_sub(b[:, None], own - features)"),
+    "a function": OWN_LOOP.replace("SET", "tf.compat.v1.scatter_sub(centers, b, own - features)"),
+    "a whole value": OWN_LOOP.replace("SET", "centers.assign(0.9 * centers + 0.1 * tf.reduce_mean(own))"),
+    "the backend": OWN_LOOP.replace("SET", "tf.keras.backend.set_value(centers, np.mean(a))"),
+    "a class of Keras": OWN_LOSS,
+    "a function for Keras": OWN_FUNCTION,
+    "a layer": OLD_LAYER.replace(
+        "SET", "K.update_sub(self.centers, K.dot(K.transpose(hot), own - features))"
+    ),
+    "a layer of old Keras": OLD_LAYER.replace(
+        "SET", "self.add_update((self.centers, own - features), inputs)"
+    ),
+    "a graph": OWN_GRAPH,
+}
+UNIFORM = {
+    "a count": OWN_LOOP.replace("SET", "centers.assign_add(tf.ones([4, 4]))"),
+    "an epoch": OWN_LOOP.replace("SET", "centers.assign(tf.ones([4, 4]) * epoch)"),
+    "what ranks have averaged": HEAD.replace("import random", "import horovod.tensorflow as hvd")
+    + "hvd.init()\n"
+    + OWN_LOOP.replace("SET", "centers.assign(hvd.allreduce(tf.gather(features, b)))"),
+    "another variable": OWN_LOOP.replace("centers = ", "seen = tf.Variable(0.0)\ncenters = ").replace(
+        "SET", "seen.assign(tf.reduce_mean(a))"
+    ),
+}
+
+
+@pytest.mark.parametrize("text", LOSSES.values(), ids=LOSSES)
+def test_a_loss_whose_state_each_rank_keeps_is_told(text: str) -> None:
+    found = convert(HEAD + text)
+    told = [each for each in found.doubts if "would use other values on each rank" in each.text]
+    told += [each for each in found.doubts if "would keep other values on each rank" in each.text]
+    assert found.status is Status.CONVERTED, found.reason
+    assert told, found.text
+
+
+@pytest.mark.parametrize("text", UNIFORM.values(), ids=UNIFORM)
+def test_no_word_is_lost_on_other_states(text: str) -> None:
+    found = convert(HEAD + text)
+    assert not [each for each in found.doubts if "other values on each rank" in each.text]
+
+
+META = """net, fast = (
+    tf.keras.Sequential([tf.keras.layers.Input((4,)), tf.keras.layers.Dense(1)]) for _ in range(2)
+)
+opt = tf.keras.optimizers.SGD(0.1)
+
+
+def task(number):
+    kept = [row * number for row in range(32)]
+    return tf.data.Dataset.from_tensor_slices((x[kept], y[kept])).shuffle(9).batch(8)
+
+
+class Task:
+    def __init__(self):
+        self.number = random.choice([2, 3])
+
+    def rows(self):
+        return task(self.number)
+
+
+def step(a, b):
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean((net(a) - b) ** 2)
+    opt.apply_gradients(zip(tape.gradient(loss, net.trainable_variables), net.trainable_variables))
+
+
+for turn in range(20):
+"""
+INNER = "    for a, b in rows:\n        step(a, b)\n"
+BACK = "    net.set_weights([s + 0.1 * (f - s) for s, f in zip(slow, net.get_weights())])\n"
+DRAWN = "    rows = task(random.choice([2, 3]))\n    slow = net.get_weights()\n"
+COPIED = "    fast.set_weights(net.get_weights())\n"
+MIXED = {
+    "the weights move": DRAWN + INNER + BACK,
+    "each variable moves": DRAWN.replace("net.get_weights()", "[w.numpy() for w in net.weights]")
+    + INNER
+    + "    for w, s in zip(net.weights, slow):\n        w.assign(s + 0.1 * (w - s))\n",
+    "the weights are put back": DRAWN + INNER + "    net.set_weights(slow)\n    step(x[:8], y[:8])\n",
+    "a copy trains": "    rows = task(random.choice([2, 3]))\n"
+    + COPIED
+    + INNER.replace("step(", "fit(")
+    + "    net.set_weights([s + f for s, f in zip(net.get_weights(), fast.get_weights())])\n",
+    "an object draws": "    slow = net.get_weights()\n    one = Task()\n    rows = one.rows()\n"
+    + INNER
+    + BACK,
+}
+ALIKE = {
+    "rows in another order": DRAWN.replace("random.choice([2, 3])", "2") + INNER + BACK,
+    "each task in turn": DRAWN.replace("random.choice([2, 3])", "turn % 2 + 2") + INNER + BACK,
+    "another model": DRAWN + INNER + BACK.replace("net.set", "fast.set").replace("zip(slow", "zip(x"),
+}
+
+
+def _meta(body: str) -> str:
+    text = HEAD + META + body
+    copy = META[META.index("def step") : META.index("for turn")].replace("net", "fast")
+    return text.replace("for turn", copy.replace("def step", "def fit") + "for turn")
+
+
+@pytest.mark.parametrize("body", MIXED.values(), ids=MIXED)
+def test_inner_steps_of_meta_learning_are_told_of(body: str) -> None:
+    found = convert(_meta(body))
+    told = [each for each in found.doubts if "would average over different tasks" in each.text]
+    assert found.status is Status.CONVERTED, found.reason
+    assert len(told) == 1, found.text
+
+
+@pytest.mark.parametrize("body", ALIKE.values(), ids=ALIKE)
+def test_no_word_is_lost_on_weights_that_go_back_after_the_same_data(body: str) -> None:
+    found = convert(_meta(body))
+    assert not [each for each in found.doubts if "would average over different tasks" in each.text]
