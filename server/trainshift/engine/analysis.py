@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -42,6 +42,7 @@ _ENTANGLED = "this edit and the removal of the strategy meet in one expression; 
 _SETTING_UP = frozenset(rule.code for rule in TRANSFORMS if rule.sets_up)
 _IMPORTED = "Import Horovod"
 """The title of the set-up of a file that relies on the start of another one."""
+ALL_RULES = frozenset(rule.code for rule in TRANSFORMS)
 _ESSENTIAL = frozenset(rule.code for rule in TRANSFORMS if rule.essential)
 _SAID_BY = {hazard.code: hazard.said_by for hazard in HAZARDS}
 _MENDED_BY = {hazard.code: hazard.mended_by for hazard in HAZARDS}
@@ -175,13 +176,14 @@ def analyze_script(
     is_shared: bool = False,
     known: Program | None = None,
     holds: Holds = lambda path, functions: False,
+    rules: Collection[str] = ALL_RULES,
 ) -> Analysis:
     """Run every rule on a script and its linked scripts; a failing rule does not stop the others.
 
     `pause` is called repeatedly, and may raise to abort the analysis: the script is unusable then, unless it
     `is_shared`.  `choices` are those of the conversion.  If possible, the rules reuse the `known` program of
     the single script for the same choices, which its owner keeps.  `holds` tells whether no
-    other program runs some functions of a file.
+    other program runs some functions of a file.  Only the named `rules` run, which do not depend on others.
     """
     is_known = (
         known is not None and known.choices == (choices or Choices()) and script.linked == [known.script]
@@ -194,9 +196,9 @@ def analyze_script(
             if isinstance(read, str):
                 return Analysis(program, program, Outlook(False), (), (), (), (read,))
             if read is program:
-                return _analyze(program, pause, holds)
+                return _analyze(program, pause, holds, rules)
         with read.names.memo.pausing(pause):
-            return _brought_back(_analyze(read, pause, holds))
+            return _brought_back(_analyze(read, pause, holds, rules))
     except BaseException:  # The analysis was given up, and nothing else uses the program.
         if isinstance(read, Program) and read is not program:
             forget_edited(read)
@@ -271,13 +273,15 @@ def _back(passage: OffsetMap, edits: tuple[Edit, ...]) -> tuple[Edit, ...] | Non
     return tuple(found)
 
 
-def _analyze(program: Program, pause: Callable[[], None], holds: Holds) -> Analysis:
+def _analyze(program: Program, pause: Callable[[], None], holds: Holds, rules: Collection[str]) -> Analysis:
     outlook = look(program, pause)
     defects: list[str] = []
     proposed: list[tuple[Transform, Change]] = []
     withheld: list[Withheld] = []
     remarks: list[Remark] = []
     for rule in TRANSFORMS if outlook.convertible else ():
+        if rule.code not in rules:
+            continue
         pause()
         try:
             for proposal in rule.propose(program):

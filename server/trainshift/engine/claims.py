@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 from trainshift.core.choices import Choices
 from trainshift.core.program import Program
-from trainshift.engine.analysis import Analysis, analyze_script, whole_program
+from trainshift.engine.analysis import ALL_RULES, Analysis, analyze_script, whole_program
 from trainshift.engine.programs import Programs
 from trainshift.engine.workspace import ParsedFiles, linked
 from trainshift.python.names.script import Script
@@ -25,6 +25,8 @@ from trainshift.transforms import TRANSFORMS
 
 # The rules whose changes one program may make and another one, sharing the file, leave out.
 _HARMLESS = frozenset(rule.code for rule in TRANSFORMS if rule.sets_up or rule.harmless)
+# The rules that may ask where all ranks of a program meet.
+_MEETING = frozenset(rule.code for rule in TRANSFORMS if rule.meets)
 # The choices that turn a rule off for a program.
 _CHOSEN = {rule.code: rule.choice for rule in TRANSFORMS if rule.choice}
 
@@ -68,11 +70,11 @@ class Claims:
 class AsksClaims(Protocol):
     """A function that returns the claims of other programs on shared files."""
 
-    def __call__(self, start: str, *, is_whole: bool) -> Claims | None:
+    def __call__(self, start: str, rules: frozenset[str]) -> Claims | None:
         """Return the claims of the program that a file starts; None for one that trains nothing.
 
-        Unless `is_whole`, the caller needs only the places where its ranks meet: the program may then seem to
-        leave everything unchanged.
+        The caller needs only the edits of some `rules`.  Without any, it needs only the places where the
+        program's ranks meet: the program may then seem to leave everything unchanged.
         """
 
 
@@ -93,12 +95,11 @@ def _can_claim(analysis: Analysis) -> bool:
     return analysis.outlook.convertible and bool(analysis.program.fact(Loops).own)
 
 
-def _wants(analysis: Analysis) -> Claims:
+def _wants(analysis: Analysis, rules: frozenset[str] = ALL_RULES) -> Claims:
     changed = {analysis.place(change.target) for change in analysis.changes}
     own = {(script.path, span) for script, span in changed if script is analysis.scripts[0]}
-    return Claims(
-        analysis.scripts[0].path, _wanted(analysis), _run(analysis.program) - own, _met(analysis.program)
-    )
+    met = frozenset[tuple[str, Span]]() if rules.isdisjoint(_MEETING) else _met(analysis.program)
+    return Claims(analysis.scripts[0].path, _wanted(analysis), _run(analysis.program) - own, met)
 
 
 def _trains(start: Script) -> bool:
@@ -115,7 +116,7 @@ def claims_from(
     choices: Choices,
     pause: Callable[[], None] = lambda: None,
     *,
-    is_whole: bool = True,
+    rules: frozenset[str] = ALL_RULES,
 ) -> Claims | None:
     """The claims under `choices` of the program that a file starts, in the form of `AsksClaims`."""
     code = files.read(start)
@@ -124,9 +125,9 @@ def claims_from(
     script = linked(code, start, files, MOST_CONVERTED)
     if not _trains(script):
         return None
-    if is_whole:
-        analysis = analyze_script(script, pause, choices=choices)
-        claims = _wants(analysis) if _can_claim(analysis) else None
+    if rules:
+        analysis = analyze_script(script, pause, choices=choices, rules=rules)
+        claims = _wants(analysis, rules) if _can_claim(analysis) else None
         read = analysis.programs
     else:
         program = whole_program(script, choices)
@@ -171,17 +172,28 @@ class KeptClaims:
     ) -> None:
         self._files = files
         self._choices_of = choices_of
-        self._known: dict[tuple[str, bool], tuple[Claims | None, dict[str, Code | None]]] = {}
+        self._known: dict[tuple[str, frozenset[str]], tuple[Claims | None, dict[str, Code | None]]] = {}
 
-    def of(self, start: str, *, is_whole: bool) -> Claims | None:
+    def of(self, start: str, rules: frozenset[str]) -> Claims | None:
         """The claims of the program that a file starts, in the form of `AsksClaims`."""
-        known = self._known.get((start, is_whole))
+        rules = enough(rules, [asked for each, asked in self._known if each == start])
+        known = self._known.get((start, rules))
         if known is None or any(self._files.read(path) is not code for path, code in known[1].items()):
             with self._files.noting() as noted:
-                found = claims_from(start, self._files, self._choices_of(start), is_whole=is_whole)
+                found = claims_from(start, self._files, self._choices_of(start), rules=rules)
             known = found, {path: self._files.read(path) for path in noted.paths}
-            self._known[start, is_whole] = known
+            self._known[start, rules] = known
         return known[0]
+
+
+def enough(rules: frozenset[str], asked: Collection[frozenset[str]]) -> frozenset[str]:
+    """The rules to ask a program about: those `asked` before if they include `rules`.
+
+    A program that was asked about others is asked about all, so that nobody asks it a third time.
+    """
+    if not rules or not any(asked):
+        return rules
+    return next((each for each in asked if rules <= each), ALL_RULES)
 
 
 def analyze_program(
@@ -225,10 +237,22 @@ def rivals_of(
     start: str, wanted: Mapping[tuple[str, Span, str], Wanted], programs: Programs, claims: AsksClaims
 ) -> list[Claims]:
     """The claims of the other programs on the shared files that the program of `start` changes."""
-    starts = programs.all(sorted({path for path, _, _ in wanted}))
-    asked = set(programs.all({path for (path, _, _), edits in wanted.items() if edits.suits is Suits.ONE}))
-    known_of = (claims(each, is_whole=each in asked) for each in starts if each != start)
+    asked: dict[str, set[tuple[str, Suits]]] = {}
+    paths = sorted({path for path, _, _ in wanted})
+    for path in paths:
+        here = {(rule, edits.suits) for (file, _, rule), edits in wanted.items() if file == path}
+        for each in programs.starts(path):
+            asked.setdefault(each, set()).update(here)
+    # What a program changes in its start file, it does not leave alone, whichever rule changes it.
+    rules = {each: ALL_RULES if each in paths else _rules_of(about) for each, about in asked.items()}
+    known_of = (claims(each, rules[each]) for each in asked if each != start)
     return [rival for rival in known_of if rival is not None]
+
+
+def _rules_of(about: Collection[tuple[str, Suits]]) -> frozenset[str]:
+    """The rules to ask a program about: none if the places where its ranks meet are enough."""
+    is_whole = any(suits is Suits.ONE for _, suits in about)
+    return frozenset(rule for rule, _ in about) if is_whole else frozenset()
 
 
 def _disagreements(analysis: Analysis, rivals: Iterable[Claims]) -> Iterator[Withheld]:

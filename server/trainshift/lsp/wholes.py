@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection
 from functools import partial
 
 from trainshift.engine.analysis import Analysis, analyze_script
-from trainshift.engine.claims import Claims, analyze_program, claims_from, claims_of
+from trainshift.engine.claims import Claims, analyze_program, claims_from, claims_of, enough
 from trainshift.engine.effects.asking import MOST_STARTS
 from trainshift.engine.programs import Programs
 from trainshift.engine.workspace import ParsedFiles, linked
@@ -30,7 +30,7 @@ class Wholes:
         self._files = files
         self._rules_of = rules_of
         self._kept: dict[str, Whole] = {}
-        self._claims: dict[tuple[str, bool], tuple[Claims | None, frozenset[str]]] = {}
+        self._claims: dict[tuple[str, frozenset[str]], tuple[Claims | None, frozenset[str]]] = {}
         self._programs: Programs | None = None
 
     def forget(self, path: str, *, is_edit: bool) -> None:
@@ -116,9 +116,10 @@ class Wholes:
         whole = self._kept[script.path] = whole_of(script, analyze, self._files, rules.runtime)
         return whole
 
-    def _claims_of(self, pause: Callable[[], None], start: str, *, is_whole: bool) -> Claims | None:
+    def _claims_of(self, pause: Callable[[], None], start: str, rules: frozenset[str]) -> Claims | None:
         """The claims of another program on files that it shares with this one."""
-        known = self._claims.get((start, is_whole))
+        rules = enough(rules, [asked for each, asked in self._claims if each == start])
+        known = self._claims.get((start, rules))
         if known is None:
             with self._files.noting() as noted:
                 kept = self._kept.get(start)
@@ -128,7 +129,7 @@ class Wholes:
                     noted.paths |= kept.paths | kept.sources.keys()
                 else:
                     choices = self._rules_of(start).choices
-                    found = claims_from(start, self._files, choices, pause, is_whole=is_whole)
-            known = self._claims[start, is_whole] = found, frozenset(noted.paths)
+                    found = claims_from(start, self._files, choices, pause, rules=rules)
+            known = self._claims[start, rules] = found, frozenset(noted.paths)
         self._files.note(known[1])
         return known[0]

@@ -49,5 +49,5 @@ TRANSFORMS: tuple[Transform, ...] = (
     Transform("HV16", "seed-by-rank", asks=True),
     Transform("HV17", "leave-strategy"),
     Transform("HV18", "sync-batch-norm", guards=relying_on("TF03")),
-    Transform("HV19", "agree-on-values", essential=True),
+    Transform("HV19", "agree-on-values", essential=True, meets=True),
 )

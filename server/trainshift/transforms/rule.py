@@ -55,6 +55,7 @@ class Transform(Rule):
     `choice` is the choice by which a program does without the rule and is right anyway.
     A change of one that `is_sure` fixes the hazards at its place, which need not be tried.  One that `asks`
     changes what somebody may want otherwise: how fast, and how long a program trains.
+    Of one that `meets`, some changes suit all programs whose ranks all reach the statement.
     """
 
     guards: tuple[Guard, ...] = ()
@@ -64,6 +65,7 @@ class Transform(Rule):
     choice: str = ""
     is_sure: bool = False
     asks: bool = False
+    meets: bool = False
 
     def propose(self, program: Program) -> Proposals:
         """Yield the changes of a program, what is withheld, and the remarks."""

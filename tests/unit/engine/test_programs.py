@@ -7,6 +7,7 @@ import re
 
 import pytest
 
+from trainshift.engine.analysis import ALL_RULES
 from trainshift.engine.checking import check
 from trainshift.engine.claims import Claims, KeptClaims, told_apart
 from trainshift.engine.conversion import Status, convert_program
@@ -78,9 +79,9 @@ def test_no_other_program_is_read_for_one_that_is_refused() -> None:
         files, starts = files_in_memory({**texts, "/p/train.py": text}), []
 
         class Noting(KeptClaims):
-            def of(self, start: str, *, is_whole: bool) -> Claims | None:
+            def of(self, start: str, rules: frozenset[str]) -> Claims | None:
                 starts.append(start)
-                return super().of(start, is_whole=is_whole)
+                return super().of(start, rules)
 
         convert_program(text, "/p/train.py", files, claims=Noting(files))
         return starts
@@ -95,19 +96,37 @@ def test_claims_are_kept_while_the_files_of_their_program_stay() -> None:
     names = frozenset(map(posixpath.basename, texts))
     files = ParsedFiles(texts.get, lambda folder: names if folder == "/p" else frozenset())
     claims = KeptClaims(files)
-    first = claims.of("/p/train.py", is_whole=True)
+    first = claims.of("/p/train.py", ALL_RULES)
     assert first is not None
     assert {path for path, _, _ in first.wanted} == {"/p/net.py"}
 
     texts["/p/other.py"] = "print(2)\n"
     files.forget("/p/other.py", is_edit=True)
-    assert claims.of("/p/train.py", is_whole=True) is first
+    assert claims.of("/p/train.py", ALL_RULES) is first
 
     texts["/p/net.py"] = NET.format(rate=0.25)
     files.forget("/p/net.py", is_edit=True)
-    second = claims.of("/p/train.py", is_whole=True)
+    second = claims.of("/p/train.py", ALL_RULES)
     assert second is not None
     assert second.wanted.keys() != first.wanted.keys()
+
+
+def test_a_program_is_asked_about_few_rules_first_and_about_all_then() -> None:
+    """A package with thirty start files would take half a minute if each were analyzed whole."""
+    texts = {"/p/net.py": NET.format(rate=0.1), "/p/train.py": TRAIN}
+    claims = KeptClaims(files_in_memory(texts))
+    whole = KeptClaims(files_in_memory(texts)).of("/p/train.py", ALL_RULES)
+    assert whole is not None
+    rules = sorted({rule for _, _, rule in whole.wanted})
+    assert len(rules) > 1
+    first = claims.of("/p/train.py", frozenset(rules[:1]))
+    assert first is not None
+    assert first.wanted == {at: each for at, each in whole.wanted.items() if at[2] == rules[0]}
+    assert {at for at in first.left if at[0] == "/p/net.py"} == {
+        at for at in whole.left if at[0] == "/p/net.py"
+    }
+    assert claims.of("/p/train.py", frozenset(rules[1:])) == whole
+    assert claims.of("/p/train.py", ALL_RULES) == whole
 
 
 def test_a_star_import_at_the_top_names_tensorflow() -> None:
@@ -433,7 +452,7 @@ def test_what_lists_the_members_of_a_package_has_no_say_in_its_changes() -> None
     pages = "import agents\n\nfor each in (agents.One.learn, agents.Two):\n    print(each.__doc__)\n"
     texts = {"/p/agents.py": AGENTS, "/p/one.py": start, "/p/pages.py": pages}
     files = files_in_memory(texts)
-    assert KeptClaims(files).of("/p/pages.py", is_whole=True) is None
+    assert KeptClaims(files).of("/p/pages.py", ALL_RULES) is None
     assert convert_program(start, "/p/one.py", files).status is Status.CONVERTED
 
 

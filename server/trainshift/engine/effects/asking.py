@@ -253,12 +253,12 @@ def _gap(conversion: Conversion | None, script: Script, files: ParsedFiles | Non
     return f"{posixpath.basename(found.path)}: {found.reason}" if is_gap else ""
 
 
-def _claims(choices: Choices, files: ParsedFiles, start: str, *, is_whole: bool) -> Claims | None:
+def _claims(choices: Choices, files: ParsedFiles, start: str, rules: frozenset[str]) -> Claims | None:
     if files.knows(_alone_key(start, choices)):
         alone = _alone(start, choices, files)
-        return (alone.claims if is_whole else alone.meeting) if alone is not None else None
-    find = partial(claims_from, start, files, choices, is_whole=is_whole)
-    return files.once(("claims", start, choices, is_whole), find)
+        return (alone.claims if rules else alone.meeting) if alone is not None else None
+    find = partial(claims_from, start, files, choices, rules=rules)
+    return files.once(("claims", start, choices, rules), find)
 
 
 def _text(number: int, *, is_refused: bool, is_done: bool) -> str:

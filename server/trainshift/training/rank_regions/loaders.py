@@ -84,10 +84,12 @@ class Loaders:
         It decides by its own disk, or by the error that a missing file raises, in a function of the call or
         around one that leads to it.
         """
-        leading = list(calls_leading_to(self._program.names, site))
+        # What a test asks is found last, because that is slow.
+        reads = list(filter(_hands_on, self._reading(site)))
+        leading = list(calls_leading_to(self._program.names, site)) if reads else []
         if not any(map(self._own_blocks, leading)):
             return False
-        for read in filter(_hands_on, self._reading(site)):
+        for read in reads:
             for call in calls_leading_to(self._program.names, read):
                 for write in leading:
                     is_after = call.scope.function() is write.scope.function() and (
