@@ -90,16 +90,9 @@ class Checks:
         start = self.whole.start
         for each in start.params:
             if start.kind(each).has("function"):
-                for node in terms.walk(start.node):
-                    if (
-                        isinstance(node, ast.Call)
-                        and isinstance(node.func, ast.Name)
-                        and node.func.id == each
-                    ):
-                        self.refuse(
-                            node,
-                            f"{each} is a parameter and is called: call a function of the file by its name",
-                        )
+                for node in self._calls_of(each):
+                    said = f"{each} is a parameter and is called: call a function of the file by its name"
+                    self.refuse(node, said)
         if start.is_outlived:
             said = f"{start.name} returns a function: differentiate one that calls it"
             self.refuse(start.node, said)
@@ -132,6 +125,11 @@ class Checks:
         """Record a refusal at a place, and return it."""
         found = self.whole.module.refusal(node, message, self.whole.start.node)
         return self.found.setdefault(found, found)
+
+    def _calls_of(self, param: str) -> list[ast.Call]:
+        """The calls of a parameter of the function to differentiate, in its own text."""
+        calls = [each for each in terms.walk(self.whole.start.node) if isinstance(each, ast.Call)]
+        return [each for each in calls if isinstance(each.func, ast.Name) and each.func.id == param]
 
     def _is_refused(self, node: ast.AST) -> bool:
         """Return whether an expression was refused already, so that advice on parts of it says nothing."""
@@ -236,6 +234,8 @@ class Checks:
             if listed and function.active(param) and function is not self.whole.start:
                 self.refuse(default, f"the default {text} is active: pass it as an argument")
             elif kind.has("function"):
+                if function is self.whole.start and self._calls_of(param):
+                    continue  # Its calls are refused.
                 self.refuse(default, f"the default {text} is a function: pass it as an argument")
             elif kind.changes:
                 self.refuse(default, f"the default {text} is changed for later calls: pass it as an argument")
@@ -254,7 +254,7 @@ class Checks:
                 self.refuse(lazy, said)
         for part, said in (
             *changed_sequences(function, reader, inside),
-            *out_of_order(function, reader, inside),
+            *(each for each in out_of_order(function, reader, inside) if not self._is_refused(each[0])),
         ):
             self.refuse(part, said)
 
