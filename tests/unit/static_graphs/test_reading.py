@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from textwrap import dedent
+from textwrap import dedent, indent
 
 import pytest
 
@@ -158,6 +158,34 @@ def test_a_name_is_a_tensor_where_only_a_tensor_can_be_used_so() -> None:
     )
     tests = [each.node for each in function.statements if isinstance(each.node, ast.If)]
     assert [function.truth(each) for each in tests] == [Truth.GRAPH, Truth.EITHER]
+
+
+@pytest.mark.parametrize(
+    ("code", "truth"),
+    [
+        pytest.param("for t, k in [[x, 1], [x * 2, 2]]: t.sum()", Truth.GRAPH, id="rows unpacked"),
+        pytest.param("rows = [[x, 1]]\nfor t, k in rows: t.sum()", Truth.GRAPH, id="named rows unpacked"),
+        pytest.param("c = [x, 1]\nd = c[0]\nd.sum()", Truth.GRAPH, id="an element with a name"),
+        pytest.param("a, *rest = (1, x + 1, 2)\nrest[0].sum()", Truth.GRAPH, id="a starred target"),
+        pytest.param("p = {'w': x}\np['w'].sum()", Truth.GRAPH, id="a value of a dict"),
+        pytest.param("t = (2, x)\na, b = t\nb.sum()", Truth.GRAPH, id="a tuple unpacked"),
+        pytest.param("c = [x, 1]\nc[1].sum()", Truth.EITHER, id="another element"),
+        pytest.param("c = [x, 1]\nc[0] = n\nc[0].sum()", Truth.EITHER, id="an element replaced"),
+        pytest.param("c = [x, 1]\nc.reverse()\nc[0].sum()", Truth.EITHER, id="a list changed"),
+        pytest.param("c = [x, 1]\nfill(c)\nc[0].sum()", Truth.EITHER, id="a list handed on"),
+        pytest.param("c = [[x], 1]\nc[0][0] = n\nc[0][0].sum()", Truth.EITHER, id="a row changed"),
+        pytest.param("c = [x, n] if n else [n, x]\nc[0].sum()", Truth.EITHER, id="one of two lists"),
+        pytest.param("c = [x, n]\nc[n].sum()", Truth.EITHER, id="an unknown index"),
+    ],
+)
+def test_a_tensor_is_known_by_the_use_of_a_containers_element(code: str, truth: Truth) -> None:
+    reading = reading_of(
+        "import paddle\ndef fill(v):\n    v[0] = paddle.zeros([1])\n@paddle.jit.to_static\n"
+        f"def f(x, n):\n    if x: pass\n{indent(code, '    ')}\n    return n\n"
+    )
+    function = next(each for each in reading.functions if each.name == "f")
+    test = next(each.node for each in function.statements if isinstance(each.node, ast.If))
+    assert function.truth(test) is truth
 
 
 def test_names_that_are_read_later_are_told_from_those_that_are_not() -> None:

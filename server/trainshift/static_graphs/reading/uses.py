@@ -11,6 +11,7 @@ from types import UnionType
 from typing import TypeAlias
 
 from trainshift.python.flow.traversal import reachable
+from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.values import Instance
 from trainshift.python.syntax.call_binding import bind_call
 from trainshift.python.syntax.chunk_syntax import Binding, Scope, Statement, arguments, own_parts
@@ -106,6 +107,8 @@ class Uses:
         for statement, nodes in parts:
             for sign, name in self._signs(nodes, statement, function, joined):
                 signs[sign].update(bindings(name, statement))
+            for node in nodes:
+                signs[_Sign.TENSOR].update(_elements_asked(node, statement, function))
         held, tables, repeated, reckoned, arrays, found = signs.values()
         arrays = _and_what_they_are_made_of(arrays, function, methods=True)
         found |= held & reckoned | tables & (reckoned | repeated)
@@ -235,8 +238,67 @@ def _and_what_they_are_made_of(
             value = value.func.value
         for name in _parts_named(binding, value):
             yield from function.script.names.lookup(name, function.scope, binding.statement)[1]
+        yield from _taken_from(binding, function)
 
     return set(reachable(found, made_of))
+
+
+def _taken_from(binding: Binding, function: StaticFunction) -> Iterator[Binding]:
+    """The bindings of the names in a container, if a binding's value is an element that is taken from it."""
+    at = Occurrence(binding.value, binding.scope, binding.statement) if binding.value is not None else None
+    if at is None or binding.kind not in ("value", "element"):
+        return
+    taken = isinstance(at.node, ast.Subscript)
+    container = at.node.value if isinstance(at.node, ast.Subscript) else at.node
+    if (taken or binding.path or binding.kind == "element") and _is_only_read(container, function):
+        step = function.script.names.source_of(binding)
+        if taken and not binding.path and len(step.sources) == 1:
+            step = function.script.names.steps_back(at) or step
+        if not step.unseen and (binding.kind == "element" or len(step.sources) == 1):
+            yield from _named_in(step.sources, function)
+
+
+def _elements_asked(
+    node: ast.AST, statement: Statement | None, function: StaticFunction
+) -> Iterator[Binding]:
+    """The bindings of the name in a container of which an element's method is called that only tensors
+    have.
+    """
+    match node:
+        case ast.Call(ast.Attribute(ast.Subscript(container, ctx=ast.Load()) as element, method)):
+            if method in api.only_tensors() and _is_only_read(container, function):
+                step = function.script.names.steps_back(Occurrence(element, function.scope, statement))
+                if step is not None and not step.unseen and len(step.sources) == 1:
+                    yield from _named_in(step.sources, function)
+
+
+def _named_in(sources: Iterable[Occurrence], function: StaticFunction) -> Iterator[Binding]:
+    """The bindings of the only names in some expressions of a function."""
+    for source in sources:
+        name = _only_name(source.node)
+        if name is not None and source.scope is function.scope:
+            yield from function.script.names.lookup(name, source.scope, source.statement)[1]
+
+
+def _is_only_read(container: ast.expr, function: StaticFunction) -> bool:
+    """Return whether a container is written out here, or has a name under which nothing changes it."""
+    if isinstance(container, ast.Tuple | ast.List | ast.Dict):
+        return True
+    if not isinstance(container, ast.Name):
+        return False
+    read = 0
+    for node in function.own_nodes:
+        match node:
+            case ast.Subscript(value=ast.Name(id=name), ctx=ast.Load()) | ast.For(iter=ast.Name(id=name)):
+                read += name == container.id
+            case ast.Assign(targets=[ast.Tuple() | ast.List()], value=ast.Name(id=name)):
+                read += name == container.id
+            case ast.Call(func=ast.Name(id="len" | "enumerate"), args=[ast.Name(id=name)]):
+                read += name == container.id
+            case ast.Subscript(value=ast.Subscript(value=ast.Name(id=name)), ctx=ast.Store()):
+                read -= name == container.id
+    named = [each for each in function.own_nodes if isinstance(each, ast.Name) and each.id == container.id]
+    return read == sum(isinstance(each.ctx, ast.Load) for each in named)
 
 
 def _parts_named(binding: Binding, value: ast.expr | None) -> Iterator[str]:
