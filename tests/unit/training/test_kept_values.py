@@ -198,3 +198,87 @@ def test_inner_steps_of_meta_learning_are_told_of(body: str) -> None:
 def test_no_word_is_lost_on_weights_that_go_back_after_the_same_data(body: str) -> None:
     found = convert(_meta(body))
     assert not [each for each in found.doubts if "would average over different tasks" in each.text]
+
+
+HEADER = """import csv
+
+
+def rows():
+    return iter(csv.reader(open("d.csv")))
+
+
+def lines():
+    for line in open("d.csv"):
+        yield line.split(",")
+
+
+kept = rows()
+
+
+def train(path):
+    with open(path) as file:
+        FIRST
+        data = np.array(list(csv.reader(file)), dtype="float32")
+    net = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+    net.compile(tf.keras.optimizers.SGD(0.1 / len(header)), "mse")
+    net.fit(data[:, 1:], data[:, :1])
+
+
+for path in ("a.csv", "b.csv"):
+    train(path)
+"""
+
+
+@pytest.mark.parametrize(
+    ("first", "is_told"),
+    [
+        ("header = next(csv.reader(file))", False),
+        ("read = csv.reader(file)\n        header = next(read)", False),
+        ("read = lines()\n        header = next(read)", False),
+        ("header = next(kept)", True),
+        ("read = csv.reader(file)\n        for _ in range(3):\n            header = next(read)", True),
+    ],
+)
+def test_the_first_line_of_a_new_reader_is_the_same_on_all_ranks(first: str, is_told: bool) -> None:
+    found = convert(HEAD + HEADER.replace("FIRST", first))
+    told = [each for each in (*found.decisions, *found.doubts) if each.rule == "HV19"]
+    assert found.status is Status.REFUSED or bool(told) is is_told, (told, found.text)
+
+
+PSEUDO = """from sklearn.model_selection import train_test_split
+
+a, rest, b, _ = train_test_split(x, y, test_size=0.5MORE)
+net = tf.keras.Sequential([tf.keras.layers.Dense(1, activation="sigmoid")])
+net.compile("sgd", "mse")
+for turn in range(2):
+    net.fit(a, b)
+    found = net.predict(rest)
+    sure = found[:, 0] > 0.9
+    a, b = np.concatenate([a, rest[sure]]), np.concatenate([b, found[sure]])
+    rest = rest[~sure]
+"""
+
+
+@pytest.mark.parametrize(("more", "is_told"), [("", False), (", random_state=int(time.time())", True)])
+def test_predictions_on_a_split_that_is_made_alike_are_alike(more: str, is_told: bool) -> None:
+    found = convert(f"import time\n{HEAD}{PSEUDO.replace('MORE', more)}")
+    told = [each for each in found.doubts if each.rule == "HV19"]
+    assert found.status is Status.REFUSED or bool(told) is is_told, (told, found.text)
+
+
+@pytest.mark.parametrize(
+    ("given", "divided"),
+    [
+        ("{n: x[:, :4] for n in names}", "x[:, :4][hvd.rank() :: hvd.size()][: len(x[:, :4]) // hvd.size()]"),
+        ("{k: v for k, v in data.items()}", "v[hvd.rank() :: hvd.size()][: len(v) // hvd.size()]"),
+        ("{k: np.array(v) for k, v in data.items()}", "np.array(v)[hvd.rank() :: hvd.size()][: len(y) //"),
+    ],
+)
+def test_arrays_of_a_comprehension_that_fit_gets_are_divided(given: str, divided: str) -> None:
+    body = (
+        "names = ['a', 'b']\ndata = {name: x for name in names}\n"
+        "net = tf.keras.models.load_model('net')\nnet.compile(tf.keras.optimizers.SGD(0.1), 'mse')\n"
+        f"net.fit({given}, y)\n"
+    )
+    found = convert(HEAD + body)
+    assert "".join(divided.split()) in "".join(found.text.split()), found.text

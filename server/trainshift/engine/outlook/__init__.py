@@ -10,6 +10,7 @@ from trainshift.core.libraries import Libraries
 from trainshift.core.program import Program
 from trainshift.engine.findings import ON_LOOPS, find
 from trainshift.engine.outlook.chosen import chosen_training
+from trainshift.engine.outlook.hidden import hidden_horovod
 from trainshift.engine.outlook.sessions import only_predicts
 from trainshift.engine.outlook.starred import hidden_fit, hidden_start
 from trainshift.engine.outlook.unseen import (
@@ -144,6 +145,7 @@ def look(program: Program, pause: Callable[[], None] = lambda: None) -> Outlook:
         unrun_step,
         _thread,
         hidden_start,
+        hidden_horovod,
     ):
         found = obstacle(program)
         if found is not None:

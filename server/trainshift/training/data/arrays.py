@@ -96,15 +96,19 @@ def read_given(program: Program, site: Site, given: list[ast.expr], certain: boo
     if hides_arguments(site.node) or site.in_fstring or site.deferred:
         return Arrays((), reason=f"the arguments of `{site.name}` may be hidden; pass its arrays by name")
     given = [each for each in given if not _is_none(each)]
-    found = [(part, holds) for each in given for part, holds in _parts(program, each, site)]
-    plain = next((part for part, holds in found if holds is None and is_read_again(part)), None)
+    found = [
+        (at, holds)
+        for each in given
+        for at, holds in _parts(program, of_call(site)._replace(node=each, site=site))
+    ]
+    plain = next((at.node for at, holds in found if holds is None and _is_named(at, site)), None)
     arrays = []
-    for part, holds in found:
+    for at, holds in found:
+        part = at.node
         length = part if is_read_again(part) else plain
         if length is None or (holds is not None and not is_read_again(part)):
             text = program.script.text(part, site)
             return Arrays((), reason=f"`{text}` would be evaluated twice; assign it to a variable first")
-        at = Occurrence(part, site.scope, site.statement, site)
         if holds is None and _is_listed(program, at):
             text = program.script.text(part, site)
             return Arrays(
@@ -127,17 +131,24 @@ def read_given(program: Program, site: Site, given: list[ast.expr], certain: boo
     return Arrays(tuple(arrays), tuple(dict.fromkeys(draws)), doubts if names else ())
 
 
-def _parts(program: Program, node: ast.expr, site: Site) -> Iterator[tuple[ast.expr, type[ast.expr] | None]]:
+def _parts(program: Program, at: Occurrence) -> Iterator[tuple[Occurrence, type[ast.expr] | None]]:
     """Yield the arrays of a literal argument; otherwise the name of their container."""
+    node = at.node
     if isinstance(node, ast.List | ast.Tuple) and not _is_of_numbers(node):
         for each in node.elts:
-            yield from _parts(program, each, site)
+            yield from _parts(program, at._replace(node=each))
     elif isinstance(node, ast.Dict) and None not in node.keys:
         for each in node.values:
-            yield from _parts(program, each, site)
+            yield from _parts(program, at._replace(node=each))
+    elif isinstance(node, ast.DictComp):
+        yield from _parts(program, at._replace(node=node.value, scope=at.scope.facts.scope_of[node]))
     else:
-        values = program.names.site_values(node, site)
-        yield node, _held(values)
+        yield at, _held(program.names.values(node, at.scope, at.statement))
+
+
+def _is_named(at: Occurrence, site: Site) -> bool:
+    """Return whether all arguments of a call may read an expression again."""
+    return at.scope is site.scope and is_read_again(at.node)
 
 
 def _held(values: Values) -> type[ast.expr] | None:

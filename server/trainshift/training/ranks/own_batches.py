@@ -19,6 +19,7 @@ from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import Occurrence, of_call
 from trainshift.python.syntax.chunk_syntax import Scope, Statement, argument, arguments, last_name
 from trainshift.python.values.call_graph import statements_around
+from trainshift.training.execution.executions import innermost_loop
 from trainshift.training.loops.fits import Fits
 from trainshift.training.loops.steps import Steps
 from trainshift.training.loops.what_trains import WhatTrains
@@ -64,15 +65,36 @@ class OwnBatches:
         if node in self._iterated:
             return True
         if isinstance(node, ast.Call):
-            # A new iterator gives the same element each time.
-            is_new = any(isinstance(each, ast.Call) and last_name(each.func) == "iter" for each in node.args)
-            is_next = last_name(node.func) in _NEXT and not is_new and self._is_in_training(at)
-            return is_next and self._may_be_rows(node, at)
+            is_next = last_name(node.func) in _NEXT and self._is_in_training(at)
+            return is_next and not self._is_first(node, at) and self._may_be_rows(node, at)
         if isinstance(node, ast.Subscript):
             if not isinstance(node.slice, ast.Slice) or not self._is_by_turn(node.slice, at):
                 return False
             return self._program.fact(RowSources).may_take(at, node.value)
         return self._is_given(at, (*_STEPS, _CALL))
+
+    def _is_first(self, node: ast.Call, at: Occurrence) -> bool:
+        """Return whether a call asks a new iterator, which gives the same element each time."""
+        if not node.args:
+            return False
+        asked = at.part(node.args[0])
+        step = self._names.steps_back(asked)
+        made = step.sources if step is not None and not step.unseen else ()
+        if isinstance(asked.node, ast.Call):
+            return self._makes_iterator(asked.node, asked)
+        return bool(made) and all(
+            isinstance(each.node, ast.Call)
+            and self._makes_iterator(each.node, each)
+            and _are_in_one_turn(each, at)
+            for each in made
+        )
+
+    def _makes_iterator(self, node: ast.Call, at: Occurrence) -> bool:
+        """Return whether a call makes a new iterator: of a library, or by a generator."""
+        functions = self._names.called_functions(self._script.site_of(node))
+        if functions:
+            return all(each.is_generator for each in functions)
+        return bool(self._names.full_names(node.func, at.scope, at.statement))
 
     def _may_be_rows(self, node: ast.Call, at: Occurrence) -> bool:
         """Return whether a call asks something for its next element that may be data."""
@@ -269,3 +291,11 @@ class OwnBatches:
                 names = [name for name, given in function.bindings.items() if given[0].kind == "parameter"]
                 found[function] = set(names[1:]) - _MODES
         return found
+
+
+def _are_in_one_turn(one: Occurrence, other: Occurrence) -> bool:
+    """Return whether two expressions are evaluated equally often, each time one after the other."""
+    if one.statement is None or other.statement is None:
+        return False
+    is_loop = innermost_loop(one.statement) is not innermost_loop(other.statement)
+    return one.scope is other.scope is other.statement.scope and not is_loop

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 from itertools import pairwise
@@ -12,6 +12,7 @@ from trainshift.core.libraries import Libraries, full_name
 from trainshift.core.program import Program
 from trainshift.libraries import divergence, entries
 from trainshift.libraries.divergence import CauseKind
+from trainshift.python.flow.traversal import reachable
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import Occurrence, of_call
 from trainshift.python.names.values import Literal
@@ -35,6 +36,7 @@ from trainshift.training.rank_regions.read_back import ReadBack
 from trainshift.training.ranks.decisions import can_send
 from trainshift.training.ranks.own_batches import OwnBatches
 from trainshift.training.ranks.sinks import Divergence, Sink, Sinks
+from trainshift.training.seeds.drawn_alike import DrawnAlike
 from trainshift.training.uniformity.environments import Worlds
 from trainshift.training.uniformity.uniformity import Of, Uniformity
 from trainshift.training.uniformity.value_flow import tests_around
@@ -111,7 +113,25 @@ class Agreement:
     @cached_property
     def _told(self) -> list[Mend | Divergence]:
         found = (*self._program.fact(Sinks).divergences, *self._of_paths(), *self._of_shares())
-        return [self._mended(each) or each for each in found if not self.counts_alike(each.cause)]
+        told = [self._mended(each) or each for each in found if not self.counts_alike(each.cause)]
+        sent = {each.node for each in told if isinstance(each, Mend)}
+        return [each for each in told if isinstance(each, Mend) or not self._judges_alike(each.cause, sent)]
+
+    def _judges_alike(self, cause: Cause, sent: Container[ast.AST]) -> bool:
+        """Return whether models give a value of rows that only draws make differ which are made alike."""
+        uniformity, made = self._program.fact(Uniformity), self._program.fact(DrawnAlike).mended
+
+        def given(each: Cause) -> Iterable[Cause]:
+            site = each.site if each.kind is CauseKind.DATA else None
+            if site is None or not uniformity.judges(site) or uniformity.is_under_tape(site):
+                return ()
+            return uniformity.causes_of_any(map(of_call(site).part, site.node.args[:2]))
+
+        behind = list(reachable([cause], given, lambda each: each.at.node))
+        return len(behind) > 1 and all(
+            each.site in made or each.at.node in sent if each.kind is CauseKind.DRAW else any(given(each))
+            for each in behind
+        )
 
     def counts_alike(self, cause: Cause) -> bool:
         """Return whether a cause counts the rows of batches that are made from equal shares of the data."""

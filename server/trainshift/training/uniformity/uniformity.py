@@ -283,7 +283,7 @@ class Uniformity:
         if (
             found is None
             and isinstance(at.node, ast.Call)
-            and self._judges(site := self._script.site_of(at.node))
+            and self.judges(site := self._script.site_of(at.node))
         ):
             self._known[at.node, at.scope] = None  # A model may get its own earlier result as an argument.
             return cause_of(CauseKind.DATA, site) if self._is_of_own_rows(site) else None
@@ -502,7 +502,7 @@ class Uniformity:
         seed = self.draws.given(site)
         return seed is not None and self.draws.of_seed(seed, site).is_uniform
 
-    def _judges(self, site: Site) -> bool:
+    def judges(self, site: Site) -> bool:
         """Return whether a call evaluates a model on data."""
         if site.name in _JUDGING:
             return True
