@@ -241,7 +241,7 @@ def rivals_of(
     paths = sorted({path for path, _, _ in wanted})
     for path in paths:
         here = {(rule, edits.suits) for (file, _, rule), edits in wanted.items() if file == path}
-        for each in programs.starts(path):
+        for each in programs.containing(path):
             asked.setdefault(each, set()).update(here)
     # What a program changes in its start file, it does not leave alone, whichever rule changes it.
     rules = {each: ALL_RULES if each in paths else _rules_of(about) for each, about in asked.items()}

@@ -6,7 +6,7 @@ import other files, and start no program.  Nothing here needs the rules of the c
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from functools import partial
 
 from trainshift.core.program import Program
@@ -83,12 +83,15 @@ class Programs:
         # Importers are searched last, because that reads the whole project.
         if (self._is_start(path) and self.may_train(path)) or not self.importers(path):
             return [path]
-        above = (each for each in reachable([path], self.importers) if each != path)
-        return sorted(each for each in above if self._is_start(each) and self.may_train(each)) or [path]
+        return self._above(path) or [path]
 
-    def all(self, paths: Iterable[str]) -> list[str]:
-        """The start files of all programs that contain some files, in the order of the files."""
-        return list(dict.fromkeys(start for path in paths for start in self.starts(path)))
+    def containing(self, path: str) -> list[str]:
+        """The start files of all training programs that contain the file at `path`, its own first."""
+        return list(dict.fromkeys((*self.starts(path), *self._above(path))))
+
+    def _above(self, path: str) -> list[str]:
+        above = (each for each in reachable([path], self.importers) if each != path)
+        return sorted(each for each in above if self._is_start(each) and self.may_train(each))
 
     def reached(self, start: str) -> list[str]:
         """The files of the program that a file starts, itself first."""

@@ -79,3 +79,55 @@ model.fit(x, y, epochs=3, steps_per_epoch=world.share(500), callbacks=world.star
     assert (conversion.text, conversion.status) == (script, Status.ALREADY_DISTRIBUTED)
     late = script.replace("world = World()\n", "").replace("model.compile", "world = World()\nmodel.compile")
     assert convert_program(late, "/p/train.py", files).hazards
+
+
+DEAD = """import numpy as np
+import tensorflow as tf
+
+x, y = np.load("x.npy"), np.load("y.npy")
+
+
+def build():
+    model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+    return model
+    model.summary()
+
+
+model = build()
+model.compile("sgd", "mse")
+model.fit(x, y)
+"""
+COUNTED = """import os
+
+import numpy as np
+import tensorflow as tf
+
+
+def words(path):
+    if os.path.exists(path):
+        return np.load(path)
+    found = np.unique(np.load("all.npy"))
+    np.save(path, found)
+    return found
+
+
+def batches(known):
+    while True:
+        for row in known:
+            yield np.full((8, 4), row), np.ones((8, 1))
+
+
+gen = batches(words("words.npy"))
+first = next(gen)
+model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+model.compile("sgd", "mse")
+model.fit(gen, steps_per_epoch=200, epochs=2)
+"""
+
+
+@pytest.mark.parametrize("text", [DEAD, COUNTED], ids=["after a return", "steps that are counted"])
+def test_a_second_conversion_changes_nothing(text: str) -> None:
+    once = convert(text)
+    assert once.status is Status.CONVERTED
+    again = convert(once.text)
+    assert (again.text, again.status) == (once.text, Status.ALREADY_DISTRIBUTED)

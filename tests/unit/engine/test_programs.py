@@ -129,6 +129,18 @@ def test_a_program_is_asked_about_few_rules_first_and_about_all_then() -> None:
     assert claims.of("/p/train.py", ALL_RULES) == whole
 
 
+def test_a_module_that_trains_when_started_is_part_of_the_programs_that_import_it() -> None:
+    net = NET.format(rate=0.1)
+    texts = {
+        "/p/net.py": f"{net}if __name__ == '__main__':\n    model.fit([[1.0]], [[1.0]])\n",
+        "/p/one.py": TRAIN,
+        "/p/two.py": TRAIN,
+    }
+    programs = Programs(files_in_memory(texts))
+    assert programs.starts("/p/net.py") == ["/p/net.py"]
+    assert programs.containing("/p/net.py") == ["/p/net.py", "/p/one.py", "/p/two.py"]
+
+
 def test_a_star_import_at_the_top_names_tensorflow() -> None:
     texts = {"/p/ops.py": "import tensorflow as tf\n", "/p/train.py": STARRED}
     files = ParsedFiles(texts.get, lambda folder: frozenset({"ops.py", "train.py"} if folder == "/p" else ()))

@@ -518,6 +518,37 @@ def test_a_draw_is_the_same_where_its_seed_is(drawn: str, expected: type) -> Non
     assert isinstance(draws.of(site), expected)
 
 
+_FREED = "np.random.seed(None)"
+_FREEING = "def free():\n    np.random.seed(None)\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        ("np.random.seed(3)", _FREED, Uniform),
+        (_FREED, "np.random.seed(3)", Divergent),
+        (f"np.random.seed(3)\n{_FREED}", "", Divergent),
+        ("if True:\n    np.random.seed(3)\n    print(1)\nprint(2)", _FREED, Unknown),
+        (f"{_FREEING}np.random.seed(3)\nfree()", "", Unknown),
+        (f"{_FREEING}free()\nnp.random.seed(3)\nprint(1)", "free()", Uniform),
+    ],
+)
+def test_the_last_seed_before_a_draw_decides(before: str, after: str, expected: type) -> None:
+    script = read_script(f"{HEAD}import numpy as np\n{before}\nprint(np.random.permutation(9))\n{after}\n")
+    assert isinstance(script, Script)
+    draws = Program(script).fact(Uniformity).draws
+    (site,) = script.sites_named("permutation")
+    assert isinstance(draws.of(site), expected)
+
+
+def test_a_draw_in_a_loop_after_its_seed_may_be_freed_by_the_last_turn() -> None:
+    loop = f"np.random.seed(3)\nfor _ in range(2):\n    print(np.random.permutation(9))\n    {_FREED}\n"
+    script = read_script(f"{HEAD}import numpy as np\n{loop}")
+    assert isinstance(script, Script)
+    (site,) = script.sites_named("permutation")
+    assert isinstance(Program(script).fact(Uniformity).draws.of(site), Unknown)
+
+
 def test_a_number_that_is_counted_up_alike_is_uniform() -> None:
     script = read_script("import sys\nn = 0\nfor _ in range(int(sys.argv[1])):\n    n += 1\nprint(n)\n")
     assert isinstance(script, Script)

@@ -234,8 +234,9 @@ class Horovod:
             if cfg not in self._elsewhere:
                 cut = {edge for edge, test, holds in flow.decisions(cfg) if self._tells_root(test, holds)}
                 self._elsewhere[cfg] = frozenset(reached([cfg.entry], cut=cut)) if cut else cfg.reachable
-            starts = cfg.reachable.intersection(cfg.starts(statement.node))
-            if starts and self._elsewhere[cfg].isdisjoint(starts):
+            starts = frozenset(cfg.starts(statement.node))
+            # What no rank reaches (after a return, say) does not run on others either.
+            if starts and self._elsewhere[cfg].isdisjoint(starts & cfg.reachable):
                 return True
         around = flow.around(statement)
         if around is not None and isinstance(around.node, ast.ClassDef):

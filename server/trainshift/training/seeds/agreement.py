@@ -159,7 +159,9 @@ class Agreement:
         causes = self._program.fact(Uniformity).causes
         asks = self._program.fact(Uniformity).asks_any
         for each in self._program.fact(DividedData).loops if asks else ():
-            if each.how in (How.DIVIDED, How.BY_HAND):
+            fit = each.iteration.fit
+            is_counted = each.how is How.BY_HAND and fit is not None and fit.given("steps_per_epoch")
+            if each.how in (How.DIVIDED, How.BY_HAND) and not is_counted:
                 at = each.iteration.at
                 disk = (cause for cause in causes(at, Of.COUNT) if cause.kind is CauseKind.DISK)
                 yield from (Divergence(Sink.LENGTH, at, cause) for cause in disk)

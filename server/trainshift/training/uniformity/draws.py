@@ -30,7 +30,7 @@ from trainshift.python.syntax.chunk_syntax import (
     root_name,
 )
 from trainshift.python.values.backward_slice import sliced, sources
-from trainshift.python.values.call_graph import functions_handed_to
+from trainshift.python.values.call_graph import calls_leading_to, functions_handed_to
 from trainshift.training.uniformity.verdict import Unknown, Verdict, divergent, joined
 
 TENSORFLOW, NUMPY, PYTHON, TORCH, POLARS = "tensorflow", "numpy", "random", "torch", "polars"
@@ -44,6 +44,7 @@ _GLOBAL = {
     "torch.manual_seed": (TORCH,),
     "polars.set_random_seed": (POLARS,),
 }
+_REPEATING = (ast.For, ast.AsyncFor, ast.While)
 _SETTING = frozenset(name.rpartition(".")[2] for name in _GLOBAL)
 # Prefixes of the functions that draw from each generator.
 _DRAWING_BY = {
@@ -118,6 +119,7 @@ class Draws:
         self._names = program.names
         self._verdict = verdict
         self._known: dict[Site, Verdict] = {}
+        self._setting: dict[ast.expr, Site] = {}
 
     def is_draw(self, site: Site) -> bool:
         """Return whether a call draws numbers or elements at random."""
@@ -241,7 +243,7 @@ class Draws:
 
     def of_library(self, library: str, site: Site) -> Verdict:
         """Return whether a call that draws from a library's own generator draws the same on all ranks."""
-        return self._of_seeds(self.seeds_of(library), site)
+        return self._of_seeds(self._last_before(library, site), site)
 
     def _of_seeds(self, seeds: list[Occurrence], site: Site) -> Verdict:
         found = [self.of_seed(each, site) for each in seeds]
@@ -294,7 +296,32 @@ class Draws:
         if generator is not None:
             given = argument(generator.node, 0, "seed", "x")
             return [of_call(generator).part(given)] if given is not None else []
-        return self.seeds_of(self.library(site) or (NUMPY if self.is_by_state(site) else TENSORFLOW))
+        library = self.library(site) or (NUMPY if self.is_by_state(site) else TENSORFLOW)
+        return self._last_before(library, site)
+
+    def _last_before(self, library: str, site: Site) -> list[Occurrence]:
+        """Return the seeds of a library's own generator of which one is the last before a call.
+
+        It is known if a statement before that of the call, in its block or around it, sets the seed, and none
+        between may set another.
+        """
+        seeds = self.seeds_of(library)
+        if len(seeds) < 2 or site.scope is not site.statement.scope or site.scope.is_generator:
+            return seeds
+        sites = [self._setting[each.node] for each in seeds]
+        setting = {each for call in calls_leading_to(self._names, *sites) for each in call.statement.path()}
+        for below in site.statement.path():
+            is_again = isinstance(below.node, _REPEATING) and below in setting
+            if below.scope is not site.scope or is_again:
+                return seeds
+            block, index = self._script.siblings(below)
+            for before in reversed(block[:index]):
+                node = before.node.value if isinstance(before.node, ast.Expr) else None
+                if last := [seed for seed, call in zip(seeds, sites, strict=True) if call.node is node]:
+                    return last
+                if before in setting:
+                    return seeds
+        return seeds
 
     def seeds_of(self, library: str) -> list[Occurrence]:
         """Return the seeds of a library's own generator."""
@@ -316,6 +343,7 @@ class Draws:
             for library in libraries if given is not None else ():
                 assert given is not None
                 found.setdefault(library, []).append(of_call(site).part(given))
+                self._setting[given] = site
         return found
 
     def library(self, site: Site) -> str:
