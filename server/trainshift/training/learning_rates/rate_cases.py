@@ -43,6 +43,7 @@ from trainshift.training.learning_rates.rate_kinds import (
     computes,
     kind_of_values,
 )
+from trainshift.training.learning_rates.saved_rates import SavedRates
 from trainshift.training.learning_rates.schedulers import Schedulers
 from trainshift.training.loops.fits import Fits
 from trainshift.training.loops.steps import Steps
@@ -96,6 +97,7 @@ class RateCases:
         self._names = program.names
         self._horovod = program.fact(Horovod)
         self._schedulers = program.fact(Schedulers)
+        self._saved = SavedRates(program, self.is_rate)
         self._readings: dict[tuple[int, int], _Reading] = {}
         self._kinds: dict[_Reading, RateKind] = {}
         self._open: set[ast.expr] = set()
@@ -303,6 +305,8 @@ class RateCases:
             return self._cases_of(place) or self._leaf(place)
         if isinstance(node, ast.Attribute) and node.attr in ATTRIBUTES and self.is_rate(place):
             return _Reading(place, _Form.CASES, own=RateKind.CURRENT)
+        if isinstance(node, ast.Subscript) and (saved := self._saved.kind(place, node)):
+            return _Reading(place, _Form.CASES, own=saved)
         if isinstance(node, ast.Name | ast.Attribute):
             return self._read_bindings(place, self._names.bindings(place))
         if isinstance(node, ast.Call):

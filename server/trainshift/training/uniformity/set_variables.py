@@ -14,9 +14,11 @@ from trainshift.libraries import api
 from trainshift.libraries.methods import named
 from trainshift.python.flow.traversal import reachable
 from trainshift.python.lazy import cached_property
+from trainshift.python.names.expressions import ExpressionsByKind
 from trainshift.python.names.occurrence import Occurrence, of_call
 from trainshift.python.names.values import Instance
 from trainshift.python.syntax.chunk_syntax import Site, arguments
+from trainshift.python.values.backward_slice import sources
 from trainshift.training.uniformity.uniformity import Uniformity
 from trainshift.training.uniformity.value_flow import tests_around
 
@@ -34,6 +36,7 @@ ASSIGNING = {
 """Methods of variables that set or change them, each with its argument."""
 _FUNCTIONS = named("assigning") | {"moving_average_update", "set_value"}
 _GETTING = ".get_variable"
+_FED = ("placeholder", "placeholder_with_default")
 # Functions that get pairs of a variable and a value, and those that get one pair, of older Keras.
 _OF_PAIRS = frozenset({"batch_set_value"})
 _OF_A_PAIR = frozenset({"add_update"})
@@ -59,7 +62,7 @@ class SetVariables:
 
     def behind(self, at: Occurrence) -> Iterator[Occurrence]:
         """Yield the values to which the variables behind an expression are set, and those behind these."""
-        if self._set:
+        if self._set or self._fed:
             values = reachable([at], self._given, lambda each: (each.node, each.scope))
             yield from (each for each in values if each is not at)
 
@@ -69,8 +72,22 @@ class SetVariables:
         return tests_around(value.statement, None)
 
     def _given(self, at: Occurrence) -> Iterable[Occurrence]:
-        behind = self._program.fact(Uniformity).behind(at)
-        return [each.value for part in behind for each in self._set.get(part.node, ())]
+        behind = [part.node for part in self._program.fact(Uniformity).behind(at)]
+        found = [each.value for node in behind for each in self._set.get(node, ())]
+        return found + [each for node in behind for each in self._fed.get(node, ())]
+
+    @cached_property
+    def _fed(self) -> dict[ast.AST, list[Occurrence]]:
+        """The values that sessions are fed for placeholders, by the calls that make these."""
+        made = {site.node for site in self._script.sites_named(*_FED)}
+        found: dict[ast.AST, list[Occurrence]] = {}
+        for at in self._program.fact(ExpressionsByKind).of(ast.Dict) if made else ():
+            assert isinstance(at.node, ast.Dict)
+            for key, value in zip(at.node.keys, at.node.values, strict=True):
+                for each in sources(self._names, at.part(key)) if key is not None else ():
+                    if each.node in made:
+                        found.setdefault(each.node, []).append(at.part(value))
+        return found
 
     @cached_property
     def settings(self) -> list[Setting]:
