@@ -359,8 +359,9 @@ class Prerequisites:
         return max(self._start, own, key=lambda each: place[self._top(each)])
 
     def _pinning(self) -> list[str]:
-        devices = self._script.first_free("gpus", "physical_gpus")
-        device = self._script.first_free("gpu", "physical_gpu")
+        device, devices = "gpu", "gpus"
+        if (self._script.fresh(device), self._script.fresh(devices)) != (device, devices):
+            device, devices = (self._script.fresh(f"physical_{each}") for each in (device, devices))
         config, unit = f"{self.tf}.config.experimental", self._layout.unit
         gpu = self._program.fact(Style).quoted("GPU")
         return [

@@ -199,6 +199,23 @@ def test_an_if_takes_up_the_guard_that_is_all_it_holds(test: str, folded: str) -
     assert after == (text.replace(test, folded, 1) if folded else apply(text, edits))
 
 
+@pytest.mark.parametrize(
+    ("body", "branch", "after"),
+    [
+        ("a()", "else:", "elif hvd.rank() == 0:"),
+        ("a()", "else :  # now", "elif hvd.rank() == 0 :  # now"),
+        ("if hvd.rank() == 0:\n        a()", "else:", ""),  # Both branches then look alike.
+        ("a()", "else:\n    # b", ""),
+    ],
+)
+def test_an_else_that_holds_only_a_guard_becomes_an_elif(body: str, branch: str, after: str) -> None:
+    text = f"if one:\n    {body}\n{branch}\n    b()\n"
+    at = text.index("b()")
+    edits = (Edit(at, at, "if hvd.rank() == 0:\n        "),)
+    result = apply(text, finished(text, edits, Manner("    ", 88, edits)))
+    assert result == (text.replace(branch, after) if after else apply(text, edits))
+
+
 def test_an_if_with_more_to_be_changed_takes_up_no_guard() -> None:
     text = "if one:\n    b()\n"
     guard = Edit(12, 12, "if hvd.rank() == 0:\n        ")

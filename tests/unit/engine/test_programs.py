@@ -594,3 +594,69 @@ def test_files_of_one_name_are_told_apart_by_their_folders() -> None:
     assert told_apart("/a/b/main.py", "/a/c/train.py") == ("main.py", "train.py")
     assert told_apart("/a/b/main.py", "/a/c/main.py") == ("b/main.py", "c/main.py")
     assert told_apart("/a/main.py", "/a/c/main.py") == ("main.py", "c/main.py")
+
+
+HANDED = """\
+import tensorflow as tf
+
+
+class Trainer:
+    def __init__(self):
+        self.model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+        self.opt = tf.keras.optimizers.SGD(0.1)
+
+    def update(self, x):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(self.model(x) ** 2)
+        grads = tape.gradient(loss, self.model.trainable_variables)
+        self.opt.apply_gradients(zip(grads, self.model.trainable_variables))
+
+    def step(self, x):
+        self.update(x)
+
+
+def train(trainer, data):
+    for x in data:
+        trainer.step(x)
+
+
+if __name__ == "__main__":
+    train(Trainer(), tf.data.Dataset.from_tensor_slices(tf.ones((64, 2))).batch(8))
+"""
+HEIR = """\
+import tensorflow as tf
+from trainer import Trainer, train
+from data import read
+
+
+class Scaled(Trainer):
+    def step(self, x):
+        self.update(x / 2)
+
+
+if __name__ == "__main__":
+    train(Scaled(), read())
+"""
+READ = """\
+import tensorflow as tf
+
+
+def read():
+    print("reading")
+    return tf.data.Dataset.from_tensor_slices(tf.ones((64, 2))).batch(8)
+"""
+
+
+@pytest.mark.parametrize("start", ["heir", "other"])
+def test_a_file_calls_the_methods_of_objects_that_the_start_file_hands_it(start: str) -> None:
+    """Also if it does not import the file of their class.  What other programs do with it agrees."""
+    files = {"trainer": HANDED, "data": READ, "heir": HEIR, "other": HEIR.replace("Scaled", "Other")}
+    found = convert_program(
+        files[start],
+        f"/project/{start}.py",
+        files_in_memory({f"/project/{name}.py": text for name, text in files.items()}),
+    )
+    assert found.status is Status.CONVERTED
+    texts = {each.path: each.text for each in found.files}
+    assert "ds.shard(hvd.size(), hvd.rank())" in texts["/project/data.py"]
+    assert "0.1 * hvd.size()" in texts["/project/trainer.py"]

@@ -14,6 +14,7 @@ from trainshift.python.source.source import Source
 
 _BLOCKS = ("body", "orelse", "finalbody")
 _GUARD = re.compile(r"^[ \t]*if [\w.]+\.rank\(\) == 0:", re.MULTILINE)
+_ELSE = re.compile(r"[ \t]*(else)[ \t]*:[ \t]*(?:#.*)?\Z")
 _ROOT = re.compile(r"if ([\w.]+\.rank\(\) == 0):\s*\Z")
 
 
@@ -66,47 +67,75 @@ def _header(source: Source, node: ast.If) -> str:
 
 
 def taken_up(edited: Edited, manner: Manner, pending: Sequence[Edit] = ()) -> Iterator[Edit]:
-    """Yield edits that put a guard which is all that an ``if`` holds into the test of that one.
+    """Yield edits that put a guard which is all that an ``if`` holds into the test of that one, and turn an
+    ``else`` that holds only a guard into an ``elif``.
 
-    That test must be as it was, and nothing left to be done below it: then it reads the same whatever was
+    The test must be as it was, and nothing left to be done below it: then it reads the same whatever was
     done first.
     """
-    for outer, guard, header in _guarding(edited):
-        found = _in_one_test(edited, manner, outer, guard, header)
+    for outer, _, found in _taking(edited, manner):
         starts = edited.source.line_starts
         start = starts[outer.lineno - 1] + len(_indentation(edited.source, outer))
         end = edited.source.line_end(starts[(outer.end_lineno or outer.lineno) - 1])
-        if found and not edited.is_pending(start, end, pending):
+        if not edited.is_pending(start, end, pending):
             yield from found
 
 
-def taking_up(text: str, manner: Manner, apart: Sequence[int]) -> frozenset[int | None]:
-    """The original places of each ``if`` that takes a guard up once all edits are made."""
+def taking_up(text: str, manner: Manner, apart: Sequence[int]) -> frozenset[tuple[int | None, bool]]:
+    """The original places of each ``if`` that takes a guard up once all edits are made, each with whether its
+    ``else`` does so.
+    """
     edited = Edited(text, manner.every, apart)
     joined = sorted(joined_guards(edited, manner), key=lambda each: (each.start, each.end))
     edited = Edited(text, composed(manner.every, joined, len(text)), apart)
     return frozenset(
-        edited.place_of(outer)
-        for outer, guard, header in _guarding(edited)
-        if _in_one_test(edited, manner, outer, guard, header)
+        (edited.place_of(outer), guard in outer.orelse) for outer, guard, _ in _taking(edited, manner)
     )
 
 
 def guards_in(edited: Edited) -> Iterator[tuple[ast.If, ast.If]]:
-    """Yield each ``if`` with each of the guards in its block."""
+    """Yield each ``if`` with each of the guards in its block, or in that of its ``else``."""
     for node in ast.walk(edited.tree) if edited.tree is not None else ():
         if isinstance(node, ast.If):
-            guards = (each for each in node.body if isinstance(each, ast.If))
+            guards = (each for each in (*node.body, *node.orelse) if isinstance(each, ast.If))
             yield from ((node, each) for each in guards if _header(edited.source, each))
 
 
-def _guarding(edited: Edited) -> Iterator[tuple[ast.If, ast.If, str]]:
-    """Yield each ``if`` that holds nothing but a guard, with that and its test."""
+def _taking(edited: Edited, manner: Manner) -> Iterator[tuple[ast.If, ast.If, list[Edit]]]:
+    """Yield each ``if`` with a guard that is all it holds, or all its ``else`` holds, and the edits that make
+    them one.
+    """
     if edited.tree is None or not _GUARD.search(edited.text):
         return
     for outer, guard in guards_in(edited):
-        if not outer.orelse and len(outer.body) == 1:
-            yield outer, guard, _header(edited.source, guard)
+        header, found = _header(edited.source, guard), list[Edit]()
+        if outer.body == [guard] and not outer.orelse:
+            found = _in_one_test(edited, manner, outer, guard, header)
+        elif outer.orelse == [guard] and not _is_guard(edited, outer.body):
+            found = _in_one_branch(edited, outer, guard, header)
+        if found:
+            yield outer, guard, found
+
+
+def _is_guard(edited: Edited, block: list[ast.stmt]) -> bool:
+    """Return whether a block holds nothing but a guard: an ``else`` beside it reads better like it."""
+    return len(block) == 1 and isinstance(block[0], ast.If) and bool(_header(edited.source, block[0]))
+
+
+def _in_one_branch(edited: Edited, outer: ast.If, guard: ast.If, header: str) -> list[Edit]:
+    """The edits that turn an ``else`` and the guard in it into an ``elif``, in order."""
+    source, starts = edited.source, edited.source.line_starts
+    row, end = guard.lineno - 2, source.line_end(starts[(outer.end_lineno or outer.lineno) - 1])
+    opened = _ELSE.match(row_of(source, row))
+    if (
+        opened is None
+        or any(_is_long_string(each) for each in ast.walk(guard))
+        or not edited.is_changed(starts[outer.lineno - 1], end)
+        or not edited.is_one(starts[outer.lineno - 1], end)
+    ):
+        return []
+    start = starts[row] + opened.start(1)
+    return [Edit(start, start + len(opened[1]), f"elif {header}"), *_lifted(source, guard)]
 
 
 def _in_one_test(edited: Edited, manner: Manner, outer: ast.If, guard: ast.If, header: str) -> list[Edit]:

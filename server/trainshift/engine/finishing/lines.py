@@ -66,7 +66,7 @@ def _is_guard(statement: Statement) -> bool:
 def broken_lines(
     edited: Edited,
     manner: Manner,
-    unfinished: Collection[int | None] = (),
+    unfinished: Collection[tuple[int | None, bool]] = (),
     unnamed: Collection[int | None] = (),
     named: Collection[int | None] = (),
 ) -> Iterator[Edit]:
@@ -80,7 +80,7 @@ def broken_lines(
     source = edited.source
     lifted: set[int] = set()
     for outer, guard in guards_in(edited) if unfinished else ():
-        if edited.place_of(outer) in unfinished:
+        if (edited.place_of(outer), guard in outer.orelse) in unfinished:
             lifted.update(range(guard.lineno, guard.end_lineno or guard.lineno))
     usual, wider = manner, replace(manner, longest=manner.longest + width(manner.unit))
     by_line: dict[int, list[int]] = {}

@@ -220,10 +220,7 @@ class Script:
     @property
     def users(self) -> list[Script]:
         """The scripts that may call this one's functions: itself, and the linked ones."""
-        workspace = self.workspace
-        if workspace is None or (workspace.root is self and not workspace.root_is_imported):
-            return [self]
-        return workspace.running
+        return self.workspace.running if self.workspace is not None else [self]
 
     # The files that it consists of; a joined script overrides this.
 

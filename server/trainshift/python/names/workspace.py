@@ -162,12 +162,6 @@ class Workspace:
         for each in (*(script.names for script in self.scripts), self):
             vars(each).clear()
 
-    @cached_property
-    def root_is_imported(self) -> bool:
-        """Return whether a script that the root imports, directly or indirectly, imports the root."""
-        others = (script for script in self.reachable if script is not self.root)
-        return any(self.root.path in self.imported_by(script) for script in others)
-
     def imported_by(self, script: LinkedScript) -> Iterator[str]:
         """The files that a script imports from, including a name that is a module of a package."""
         directory = posixpath.dirname(script.path)

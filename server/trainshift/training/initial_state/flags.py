@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from trainshift.core.program import Program
@@ -39,6 +39,7 @@ _COUNT = ".iterations"  # The number of steps of an optimizer.
 _OURS = re.compile(rf"{BASE}(_\w+)?")
 _WORD = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _SAYING_NOTHING = {"optimizer", "opt", "optim", "self", "model"}
+_VARIABLES = ("trainable_variables", "trainable_weights", "variables", "weights")
 _BROADCASTS = ("broadcast_variables", "broadcast_global_variables", "broadcast_object", "broadcast_")
 
 
@@ -61,10 +62,42 @@ class Flag:
         return not self.first
 
 
-def _told_apart(base: str, site: Site) -> str:
-    """The name of a flag, after the class or the function that takes the step."""
-    around = class_around(site.scope) or site.scope.function()
-    return f"{base}_{_WORD.sub('_', around.name).lower()}" if around is not None else base
+def _told_apart(sites: list[Site]) -> list[str]:
+    """Words for the flags of steps whose optimizers have one name.
+
+    They name the class or the function that takes each step, its model or its function, by the first of these
+    that differs; else the class or the function.
+    """
+    around = [class_around(site.scope) or site.scope.function() for site in sites]
+    functions = [site.scope.function() for site in sites]
+    words = [_word(each.name) if each is not None else "" for each in around]
+    for found in (
+        words,
+        [_model(site) for site in sites],
+        [_word(each.name) if each is not None else "" for each in functions],
+    ):
+        if all(found) and len({*found}) == len(found):
+            return found
+    return words
+
+
+def _word(name: str) -> str:
+    return _WORD.sub("_", name).lower()
+
+
+def _model(site: Site) -> str:
+    """The words that name the model whose variables a step changes: those before `.trainable_variables`."""
+    parts = (part for given in arguments(site.node) for part in ast.walk(given))
+    owners = {
+        dotted(part.value) for part in parts if isinstance(part, ast.Attribute) and part.attr in _VARIABLES
+    }
+    return _said(owners.pop()) if len(owners) == 1 else ""
+
+
+def _said(code: str) -> str:
+    """The words of a dotted name that tell something."""
+    words = [word for name in code.split(".") for word in name.split("_")]
+    return "_".join(word for word in words if word and word not in _SAYING_NOTHING)
 
 
 class Flags:
@@ -149,27 +182,33 @@ class Flags:
         names = file.script.identifiers.difference(own.values())
         taken = {name for name in names if not self._is_ours(name, file.script)}
         by_site = {step.site: step for step in steps}
-        bases = {site: self._base(site, by_site.get(site)) for site in sites}
+        bases = self._bases(sites, by_site)
         for site in sites:
             step = by_site.get(site)
             is_new = site not in own and step is not None and not self.is_covered(step)
             if is_new or site not in reached or _OURS.fullmatch(own.get(site, "")):
-                base = bases[site] if len(sites) > 1 else BASE
-                if [*bases.values()].count(base) > 1:
-                    base = _told_apart(base, site)
-                name = fresh_name(base, taken, first=2)
+                name = fresh_name(bases[site] if len(sites) > 1 else BASE, taken, first=2)
                 taken.add(name)
                 if is_new and step is not None:
                     key = self._key(step)
                     yield Flag(name, step, key, self._first(step, key))
+
+    def _bases(self, sites: list[Site], steps: Mapping[Site, Step]) -> dict[Site, str]:
+        """The names of the flags of steps, which may still be numbered."""
+        bases = {site: self._base(site, steps.get(site)) for site in sites}
+        for shared in {*bases.values()}:
+            alike = [site for site in sites if bases[site] == shared]
+            words = _told_apart(alike) if len(alike) > 1 else [""]
+            bases |= {site: f"{shared}_{word}" for site, word in zip(alike, words, strict=True) if word}
+        return bases
 
     @staticmethod
     def _base(site: Site, step: Step | None) -> str:
         """The name of a flag, after the optimizer that takes the step."""
         function = site.node.func
         taking = step.receiver if step is not None else getattr(function, "value", function)
-        words = [word for name in dotted(taking).split(".") for word in name.split("_")]
-        return "_".join([BASE, *(word for word in words if word and word not in _SAYING_NOTHING)])
+        said = _said(dotted(taking))
+        return f"{BASE}_{said}" if said else BASE
 
     def _first(self, step: Step, key: str | None) -> str:
         """The code of a flag's initial value; that of a variable names TensorFlow by `{tf}`."""
