@@ -20,8 +20,9 @@ gradients.
 ## What is reported
 
 A loop under `tf.distribute`, `optimizer.minimize(...)` of TensorFlow 2, weights that are updated by hand,
-and a library that hides its `fit`. Most strategies are taken out when the script is converted (HV17). A step
-by `minimize` is written out where it stands alone in its statement (HV04).
+and a library that hides its `fit`. A strategy is reported where it is made, if that is in the loop's file.
+Most strategies are taken out when the script is converted (HV17). A step by `minimize` is written out
+where it stands alone in its statement (HV04).
 
 Harmless: two types of loop for different models: each is converted by its own rules. One model that is
 trained by both is TL03.
@@ -35,6 +36,7 @@ from trainshift.core.finding import Related, Verdict
 from trainshift.core.program import Program
 from trainshift.core.report import Report
 from trainshift.core.rule import Findings
+from trainshift.python.source.source import Span
 from trainshift.training.loops.loop_kinds import KNOWN_PATTERNS, Loop, Pattern
 from trainshift.training.loops.loops import Loops
 
@@ -62,12 +64,15 @@ _PERHAPS = {
 
 def check(program: Program, report: Report) -> Findings:
     """Yield a finding for each loop of another type, and for each further type in the program."""
+    distributed: set[Span] = set()
     for loop in (*program.fact(Loops).own, *program.fact(Loops).possible):
         if loop.pattern not in KNOWN_PATTERNS:
             unknown = loop.pattern is Pattern.UNKNOWN or not loop.certain
             verdict = Verdict.UNKNOWN if unknown else Verdict.VIOLATED
-            related = _strategy(program, loop)
-            span = loop.script.span(loop.sites[0].node, loop.sites[0])
+            span, related = _places(program, loop)
+            if loop.origin is not None and span in distributed:
+                continue  # One strategy has to go, however many loops it distributes.
+            distributed.add(span)
             message = (_WHY if loop.certain else _PERHAPS).get(loop.pattern, _WHY[loop.pattern])
             message = message.format(call=loop.call)
             yield report.finding(verdict, span, message, related)
@@ -80,12 +85,16 @@ def check(program: Program, report: Report) -> Findings:
     yield from _second_types(program, report)
 
 
-def _strategy(program: Program, loop: Loop) -> tuple[Related, ...]:
+def _places(program: Program, loop: Loop) -> tuple[Span, tuple[Related, ...]]:
+    """The place of a loop, or of the strategy that distributes it, which has to go; and the other place."""
+    span = loop.script.span(loop.sites[0].node, loop.sites[0])
     if loop.origin is None:
-        return ()
+        return span, ()
     home = program.script.home(loop.origin.scope)
-    span = home.span(loop.origin.node, loop.origin)
-    return (Related(span, "the strategy", program.elsewhere(home)),)
+    strategy = home.span(loop.origin.node, loop.origin)
+    if home is program.script and loop.script is home:
+        return strategy, (Related(span, "the loop"),)
+    return span, (Related(strategy, "the strategy", program.elsewhere(home)),)
 
 
 def _second_types(program: Program, report: Report) -> Findings:

@@ -24,6 +24,10 @@ one in the list: `% len(gpus)` takes it, whatever the local rank.
 The import follows the TensorFlow import. `hvd.init()`, the choice of the GPU and the broadcast flags follow
 the last import at the top, before anything touches a device.
 
+A module starts Horovod, too, if another program of the project runs what changes in it, so that this one
+works before it is converted, or without. A second `hvd.init()` does nothing: delete it from the module once
+every program that runs it starts Horovod.
+
 An `import horovod.tensorflow as H` of your own is used as it is, and names that are taken are avoided.
 
 A `tf.distribute` strategy in one branch of an `if` that cannot be taken out (HV17) is left alone and

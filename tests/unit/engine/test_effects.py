@@ -82,8 +82,17 @@ def test_what_the_conversion_doubts_is_a_warning() -> None:
 def test_what_the_conversion_refuses_is_a_warning(use: str) -> None:
     text = f"{STRATEGY}{use}\n"
     assert convert(text).reason
-    (loop, *_) = found(text, "TL02")
+    (loop,) = found(text, "TL02")
     assert (loop.effect, loop.severity) == (Effect.REFUSES, Severity.WARNING)
+
+
+def test_a_strategy_that_cannot_go_is_told_of_once_at_its_line() -> None:
+    text = STRATEGY.replace("MirroredStrategy()", "experimental.ParameterServerStrategy(None)")
+    line, column = convert(text).position or (0, 0)
+    (loop,) = (each for each in check(text).diagnostics if each.severity is Severity.WARNING)
+    assert loop.code == "TL02"
+    assert loop.span is not None
+    assert text[loop.span.start :].startswith(text.splitlines()[line - 1][column - 1 :])
 
 
 def test_a_strategy_that_goes_is_no_warning() -> None:
