@@ -131,7 +131,7 @@ UNIFORM_SOURCES = {
     "a number of a batch": "number + 1",
     "a rate": "float(opt.learning_rate)",
 }
-OWN_LOOP = """net = tf.keras.Sequential([tf.keras.layers.Dense(1, input_shape=(4,))])
+OWN_LOOP = """net = tf.keras.Sequential([tf.keras.layers.Dense(1, input_shape=(3,))])
 opt, other = tf.keras.optimizers.SGD(0.1), tf.keras.optimizers.SGD(0.01)
 m = tf.keras.metrics.Mean()
 ds = tf.data.Dataset.from_tensor_slices((x, y)).batch(7)

@@ -241,7 +241,7 @@ def _vocabularies(program: Program, report: Report, alike: list[Draw]) -> Iterat
                 each for each in program.fact(Remedies).behind(at) if each not in alike
             ):
                 said = _ADAPTED.format(ast.unparse(function.value), draw.site.name, draw.site.name)
-                yield report.remark(program.script.statement_span(site.statement), said)
+                yield report.remark(program.script.statement_span(site.statement), said, is_doubt=True)
 
 
 def _divided(program: Program, place: Place, loop: LoopDivision) -> tuple[Edit, ...]:

@@ -282,3 +282,69 @@ def test_arrays_of_a_comprehension_that_fit_gets_are_divided(given: str, divided
     )
     found = convert(HEAD + body)
     assert "".join(divided.split()) in "".join(found.text.split()), found.text
+
+
+AXES = """kept = KEPT
+net = tf.keras.Sequential([tf.keras.layers.Dense(kept.shape[-1]), tf.keras.layers.Dense(1)])
+net.compile("sgd", "mse")
+net.fit(x, y)
+"""
+
+
+@pytest.mark.parametrize(
+    ("kept", "is_told"),
+    [
+        ("np.flatnonzero(np.random.rand(len(x)) < 0.5)", True),
+        ("np.arange(len(x))[np.random.rand(len(x)) < 0.5]", True),
+        ("np.where(np.random.rand(len(x)) < 0.5)[0]", True),
+        ("x[np.random.rand(len(x)) < 0.5].ravel()", True),
+        ("x[np.random.rand(len(x)) < 0.5]", False),
+        ("np.random.rand(len(x), 4)", False),
+        ("np.random.rand(8)", False),
+    ],
+)
+def test_the_last_axis_of_an_array_with_one_counts_its_rows(kept: str, is_told: bool) -> None:
+    found = convert(HEAD + AXES.replace("KEPT", kept))
+    told = [each for each in (*found.decisions, *found.doubts) if each.rule == "HV19"]
+    assert found.status is Status.CONVERTED, found.reason
+    assert bool(told) is is_told, (told, found.text)
+
+
+WEIGHTED = """net = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+opt = tf.keras.optimizers.SGD(0.1)
+weight, state, best = 1.0, tf.zeros([8, 1]), 9.0
+for step, (a, b) in enumerate(tf.data.Dataset.from_tensor_slices((x, y)).batch(8)):
+    with tf.GradientTape() as tape:
+        found = net(a)
+        loss = tf.reduce_mean((found - b) ** 2) * LOSS
+    opt.apply_gradients(zip(tape.gradient(loss, net.trainable_variables), net.trainable_variables))
+    AFTER
+"""
+
+
+@pytest.mark.parametrize(
+    ("loss", "after", "is_told"),
+    [
+        ("weight", "weight = min(1.0, weight + 0.1 * float(loss))", True),
+        ("weight", "weight *= float(tf.reduce_mean(found))", True),
+        ("weight", "weight = 1 / (1 + step)", False),
+        ("2", "best = min(best, float(loss))", False),
+        ("tf.reduce_mean(state)", "state = tf.stop_gradient(found)", False),
+    ],
+)
+def test_a_weight_of_a_loss_by_a_ranks_own_losses_is_told(loss: str, after: str, is_told: bool) -> None:
+    found = convert(HEAD + WEIGHTED.replace("LOSS", loss).replace("AFTER", after))
+    told = [each for each in found.doubts if "would use other values on each rank" in each.text]
+    assert found.status is Status.CONVERTED, found.reason
+    assert bool(told) is is_told, (told, found.text)
+
+
+@pytest.mark.parametrize(
+    ("rows", "limit"),
+    [("len(a)", "500 // hvd.size()"), ("a.shape[0]", "500 // hvd.size()"), ("len(x)", "500")],
+)
+def test_a_number_of_rows_that_ends_a_training_is_divided(rows: str, limit: str) -> None:
+    after = f"best += {rows}\n    if best > 500:\n        break"
+    text = WEIGHTED.replace("LOSS", "2").replace("AFTER", after).replace(".batch(8)", ".shuffle(9).batch(8)")
+    found = convert(HEAD + text)
+    assert f"if best > {limit}:" in found.text, found.text

@@ -136,7 +136,8 @@ class RateSettings:
     def assigned(self, site: Site) -> tuple[ast.expr | None, ast.expr | None]:
         """The variable and the value in ``variable.assign(x)`` and ``K.set_value(variable, x)``."""
         # Older Keras gives its backend, K, with ``from keras.layers import *``.
-        is_hidden = site.name == "set_value" and self._names.callee(site) <= {UNKNOWN}
+        callee = self._names.callee(site)
+        is_hidden = site.name == "set_value" and bool(callee) and callee <= {UNKNOWN}
         if is_hidden or self._names.calls(site, "tensorflow.keras.backend.set_value"):
             return argument(site.node, 0, "x"), argument(site.node, 1, "value")
         if site.name != "set_value" and isinstance(site.node.func, ast.Attribute):

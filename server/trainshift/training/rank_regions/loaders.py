@@ -39,7 +39,7 @@ _LOADED = (
     "before, or to a folder of each rank"
 )
 _ALONE = (
-    "each rank comes here by its own disk and reads this file at once, where it can't wait for rank 0; write "
+    "each rank comes here by its own disk, so all write this file, and one may read it half written; write "
     "it before, or to a folder of each rank"
 )
 

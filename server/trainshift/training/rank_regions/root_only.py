@@ -303,7 +303,8 @@ class RootOnly:
             return self._classify_evaluation(site)
         if isinstance(value, Unknown) and self._is_writing_method(site):
             receiver = self._script.text(site.node.func, site).rpartition(".")[0]
-            doubt = f"{receiver} is assumed to write files" if site.name in named("doubtful") else ""
+            is_told = site.name in named("doubtful") and not self._is_callbacks_model(site)
+            doubt = f"{receiver} is assumed to write files" if is_told else ""
             return RootKind.WRITE, Form.GUARD, doubt
         return None
 

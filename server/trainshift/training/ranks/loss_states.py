@@ -6,7 +6,7 @@ Center loss is an example: it moves the center of each class by the rows of a ba
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 
 from trainshift.core.program import Program
 from trainshift.libraries import api
@@ -15,8 +15,10 @@ from trainshift.python.lazy import cached_property
 from trainshift.python.names.classes import class_around
 from trainshift.python.names.occurrence import Occurrence, of_call
 from trainshift.python.names.values import Function
-from trainshift.python.syntax.chunk_syntax import Scope, argument
+from trainshift.python.syntax.chunk_syntax import Scope, Statement, argument, last_name
+from trainshift.training.execution.executions import innermost_loop
 from trainshift.training.loops.fits import Fits, method_argument
+from trainshift.training.loops.steps import Steps
 from trainshift.training.ranks.own_batches import OwnBatches
 from trainshift.training.uniformity.backward_slice import Trails
 from trainshift.training.uniformity.set_variables import Setting, SetVariables
@@ -25,6 +27,9 @@ from trainshift.training.uniformity.verdict import Cause
 
 _CALLED = ("call", "__call__")
 _LOSSES = "keras.losses."
+_REDUCING = frozenset(
+    {"float", "global_norm", "item", "mean", "norm", "reduce_max", "reduce_mean", "reduce_sum", "sum"}
+)
 
 
 class LossStates:
@@ -48,6 +53,41 @@ class LossStates:
         if isinstance(at.node, ast.Name) and at.node.id in self._given.get(at.scope.function(), ()):
             return Cause(CauseKind.DATA, at, None)
         return self._program.fact(OwnBatches).cause(at)
+
+    @property
+    def carried(self) -> Iterator[Occurrence]:
+        """Yield the numbers that a turn of a training loop computes after its step, and that the loss of the
+        next one reads: a weight of a loss, by the losses so far.
+
+        What rows of a batch hand on themselves, such as states of an RNN, belongs to those rows.
+        """
+        for tape in self._program.fact(Steps).tapes:
+            within = tape.with_statement
+            loop = innermost_loop(within) if within is not None else None
+            if within is None or loop is None:
+                continue
+            inside = set(within.walk())
+            after = {each for each in loop.walk() if each is not loop and _is_after(each, within, loop)}
+            for statement in inside if after else ():
+                for node in statement.own_parts():
+                    if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Load):
+                        yield from self._set_after(Occurrence(node, statement.scope, statement), after)
+
+    def _set_after(self, at: Occurrence, after: Container[Statement]) -> Iterator[Occurrence]:
+        for each in self._names.bindings(at):
+            if each.statement is None or each.statement not in after or each.kind != "value":
+                continue
+            node = each.statement.node
+            value = node.value if isinstance(node, ast.AugAssign) else each.value
+            if value is not None and (found := Occurrence(value, each.scope, each.statement)):
+                if self._reduces(found):
+                    yield found
+
+    def _reduces(self, at: Occurrence) -> bool:
+        """Return whether a value is a number that is computed from all rows of a batch."""
+        behind = self._program.fact(Uniformity).behind(at)
+        calls = (each.node for each in behind if isinstance(each.node, ast.Call))
+        return any(last_name(each.func) in _REDUCING for each in calls)
 
     @cached_property
     def _read(self) -> frozenset[ast.AST]:
@@ -91,3 +131,9 @@ class LossStates:
         owner = function.owner() if function.name in _CALLED else None
         bases = self._names.library_bases(owner) if owner is not None else ()
         return any(_LOSSES in (api.canonical(each) or each) for each in bases)
+
+
+def _is_after(statement: Statement, other: Statement, loop: Statement) -> bool:
+    """Return whether a statement of a loop comes after another in a turn."""
+    one, two = (next(each for each in of.path() if each.parent is loop) for of in (statement, other))
+    return one.index > two.index

@@ -129,6 +129,10 @@ class OwnBatches:
     def _counts(self, at: Occurrence) -> bool:
         return bool(self._counted(at)) and not self.counts_alike(at)
 
+    def counts_rows(self, at: Occurrence) -> bool:
+        """Return whether an expression counts rows that a rank takes for itself."""
+        return bool(self._counted(at))
+
     def counts_alike(self, at: Occurrence, places: Mapping[ast.AST, bool] = NO_PLACES) -> bool:
         """Return whether an expression counts rows of which all ranks take equally many at a time.
 

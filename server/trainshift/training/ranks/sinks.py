@@ -345,6 +345,7 @@ class Sinks:
                 yield _Arrival(Sink.STATE, each.value)
             elif states.are_set_by(each):
                 yield _Arrival(Sink.LOSS, each.value)
+        yield from (_Arrival(Sink.LOSS, value) for value in states.carried)
         for site in self._script.sites_named(*_LOADING):
             if weights.trains_on(site.statement):
                 yield from self._of_tests(site)

@@ -27,6 +27,7 @@ from trainshift.training.learning_rates.rate_settings import RateSetting, RateSe
 from trainshift.training.loops.steps import is_plain
 from trainshift.training.loops.what_trains import WhatTrains
 from trainshift.training.rank_regions.root_only import RootOnly
+from trainshift.training.ranks.own_batches import OwnBatches
 from trainshift.training.steps_taken.step_division import Pace
 
 _LEAVING = frozenset({exits.BREAK, exits.RETURN, exits.RAISE, exits.END})
@@ -290,7 +291,7 @@ class Counters:
         """The statements that count a step each, by the counter."""
         found: dict[str, list[Statement]] = {}
         for statement in self._script.statements:
-            target = counted_in(statement) or self._numbered_by(statement)
+            target = counted_in(statement) or self._numbered_by(statement) or self._rows_in(statement)
             if target and self._is_once_a_step(statement):
                 found.setdefault(target, []).append(statement)
         return found
@@ -307,6 +308,23 @@ class Counters:
         is_whole = isinstance(node.iter, ast.Call) and len(node.iter.args) < 3
         fewer = is_whole and self._horovod.divided(node.iter, statement.scope, statement)
         return node.target.id if counts or fewer else ""
+
+    def _rows_in(self, statement: Statement) -> str:
+        """The name of a counter that counts the rows of each batch: ``seen += len(batch)``."""
+        node = statement.node
+        if not isinstance(node, ast.AugAssign) or not isinstance(node.op, ast.Add):
+            return ""
+        given = node.value
+        while isinstance(given, ast.Call) and last_name(given.func) in _READING and given.args:
+            given = given.args[0]
+        if (
+            isinstance(given, ast.Subscript)
+            and isinstance(given.slice, ast.Constant)
+            and not given.slice.value
+        ):
+            given = given.value
+        at = Occurrence(given, statement.scope, statement)
+        return dotted(node.target) if self._program.fact(OwnBatches).counts_rows(at) else ""
 
     def _is_once_a_step(self, statement: Statement) -> bool:
         """Return whether a statement runs once in each step of a training of which each rank takes a

@@ -12,6 +12,7 @@ from trainshift.core.program import Program
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.values import Function
 from trainshift.python.syntax.chunk_syntax import Binding, arguments
+from trainshift.training.uniformity.one_axis import has_one_axis
 
 SHAPE = frozenset({"dtype", "itemsize", "nbytes", "ndim", "ndims", "rank", "shape", "size"})
 """The attributes of an array or a tensor that its values do not decide."""
@@ -35,6 +36,7 @@ class Shapes:
     """The shapes that one program reads."""
 
     def __init__(self, program: Program) -> None:
+        self._program = program
         self._names = program.names
 
     def measured(self, at: Occurrence) -> Occurrence | None:
@@ -57,7 +59,8 @@ class Shapes:
         if isinstance(node, ast.Attribute):
             return node.attr in SHAPE - _BY_ROWS and not self._is_own(at)
         if isinstance(node, ast.Subscript):
-            return _is_behind_rows(node.slice) and self._is_shape(at.part(node.value))
+            shape = at.part(node.value)
+            return _is_behind_rows(node.slice) and self._is_shape(shape) and not self._is_of_rows(shape, node)
         if isinstance(node, ast.Name):
             bindings = self._names.bindings(at)
             return bool(bindings) and all(map(self._is_axis, bindings))
@@ -67,6 +70,15 @@ class Shapes:
             return False
         is_length = _LENGTH in self._called(node, at) and self._is_shape(at.part(node.args[0]))
         return is_length or self._calls(node, at, _RANKS)
+
+    def _is_of_rows(self, shape: Occurrence, node: ast.Subscript) -> bool:
+        """Return whether a subscript of a shape gives the rows of an array that has no other axis."""
+        if ast.unparse(node.slice) != "-1":
+            return False
+        step = self._names.steps_back(shape)
+        behind = (shape, *(step.sources if step is not None else ()))
+        measured = (self.measured(each) for each in behind)
+        return any(each is not None and has_one_axis(self._program, each) for each in measured)
 
     def _is_axis(self, binding: Binding) -> bool:
         """Return whether a name gets an axis other than the rows: ``rows, width = x.shape``."""

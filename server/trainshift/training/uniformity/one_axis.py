@@ -1,0 +1,72 @@
+"""One axis: the arrays that have only rows, so that the last axis of their shape counts these."""
+
+from __future__ import annotations
+
+import ast
+
+from trainshift.core.program import Program
+from trainshift.python.names.occurrence import Occurrence
+from trainshift.python.syntax.chunk_syntax import COMPREHENSIONS, arguments, last_name
+
+_PACKAGES = frozenset({"jax", "numpy", "tensorflow"})
+# Functions of packages of arrays that give one axis whatever they get, and those that do of one number.
+_FLAT = frozenset(
+    {"arange", "bincount", "flatnonzero", "intersect1d", "linspace", "ravel", "setdiff1d"}
+    | {"union1d", "unique"}
+)
+_OF_A_NUMBER = frozenset({"empty", "ones", "permutation", "rand", "randn", "random", "zeros"})
+# Functions and methods that give the elements of an array one after another, or the rows of a condition.
+_FLATTENING = frozenset({"flatten", "ravel"})
+_FINDING = frozenset({"nonzero", "where"})
+_LISTED = frozenset({"array", "asarray", "constant", "convert_to_tensor"})
+# Functions that count, or numbers.
+_COUNTS = frozenset({"len", "int"})
+_DEEPEST = 8
+
+
+def has_one_axis(program: Program, at: Occurrence, depth: int = 0) -> bool:
+    """Return whether an array surely has one axis; of one that nothing tells of, False."""
+    node, names = at.node, program.names
+    if depth > _DEEPEST:
+        return False
+    if isinstance(node, ast.Name | ast.Attribute):
+        step = names.steps_back(at)
+        return (
+            step is not None
+            and bool(step.sources)
+            and all(has_one_axis(program, each, depth + 1) for each in step.sources)
+        )
+    if isinstance(node, ast.Subscript):
+        if isinstance(node.slice, ast.Constant):
+            return isinstance(node.value, ast.Call) and last_name(node.value.func) in _FINDING
+        return not isinstance(node.slice, ast.Tuple) and has_one_axis(program, at.part(node.value), depth + 1)
+    if isinstance(node, ast.Compare):
+        return has_one_axis(program, at.part(node.left), depth + 1)
+    if isinstance(node, ast.BinOp):
+        sides = (node.left, node.right)
+        return any(has_one_axis(program, at.part(each), depth + 1) for each in sides)
+    return isinstance(node, ast.Call) and _gives_one_axis(program, node, at)
+
+
+def _gives_one_axis(program: Program, node: ast.Call, at: Occurrence) -> bool:
+    called = program.names.full_names(node.func, at.scope, at.statement)
+    given = arguments(node)
+    if not called:
+        return last_name(node.func) in _FLATTENING and isinstance(node.func, ast.Attribute)
+    names = {each.rpartition(".")[2] for each in called if each.partition(".")[0] in _PACKAGES}
+    if not names:
+        return False
+    if names <= _FLAT:
+        return True
+    first = given[0] if given else None
+    if names <= _LISTED and isinstance(first, ast.List | COMPREHENSIONS):
+        elements = first.elts if isinstance(first, ast.List) else [getattr(first, "elt", first)]
+        return all(isinstance(each, ast.Constant | ast.Call) and _is_number(each) for each in elements)
+    return names <= _OF_A_NUMBER and len(given) == 1 and first is not None and _is_number(first)
+
+
+def _is_number(node: ast.expr) -> bool:
+    """Return whether an expression surely is a number."""
+    if isinstance(node, ast.Call):
+        return last_name(node.func) in _COUNTS
+    return isinstance(node, ast.Constant) and isinstance(node.value, int | float)
