@@ -335,6 +335,46 @@ def train():
 """
 
 
+@pytest.mark.parametrize(
+    ("called", "status"),
+    [
+        ("print(net.infer(sess, [[1.0]]))", Status.NOTHING_FOUND),
+        ("print(net.train(sess, [[1.0]]))", Status.CONVERTED),
+        ("tf = net\n    print(tf.train(sess, [[1.0]]))", Status.CONVERTED),
+    ],
+)
+def test_a_member_of_a_library_is_no_method_of_the_program(called: str, status: Status) -> None:
+    """`tf.train` reads no method of the name `train`."""
+    net = """import tensorflow.compat.v1 as tf
+
+
+class Net:
+    def __init__(self):
+        self.x = tf.placeholder(tf.float32, [None, 1])
+        self.y = tf.layers.dense(self.x, 1)
+        self.loss = tf.reduce_mean(self.y**2)
+        self.op = tf.train.AdamOptimizer(0.1).minimize(self.loss)
+        self.saver = tf.train.Saver()
+
+    def train(self, sess, x):
+        return sess.run([self.op, self.loss], {self.x: x})
+
+    def infer(self, sess, x):
+        return sess.run(self.y, {self.x: x})
+"""
+    start = f"""import tensorflow.compat.v1 as tf
+from net import Net
+
+net = Net()
+with tf.Session() as sess:
+    sess.run(tf.global_variables_initializer())
+    net.saver.restore(sess, tf.train.latest_checkpoint("model"))
+    {called}
+"""
+    files = files_in_memory({"/p/net.py": net, "/p/start.py": start})
+    assert convert_program(start, "/p/start.py", files).status is status
+
+
 def test_what_methods_run_that_a_text_names_is_part_of_a_program() -> None:
     texts = {
         "/p/main.py": 'from dispatch import Runner\n\nRunner().run("f" + "it")\n',

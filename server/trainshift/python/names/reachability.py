@@ -161,7 +161,9 @@ class _Spread:
     def _next(self, running: ChunkSyntax | Scope) -> Iterator[ChunkSyntax | Scope]:
         if isinstance(running, Scope):
             self.waiting[running.facts].discard(running)
-            yield from self._reading(_loads_in(running))
+            left = _loads_in(running)
+            left.subtract(self._of_libraries(self._homes[running.facts], running.facts, _body(running)))
+            yield from self._reading(name for name, count in left.items() if count > 0)
             return
         if self._looks_at_texts and running.once(_reflection).methods and not self._may_call_any:
             self._may_call_any = True
@@ -194,19 +196,34 @@ class _Spread:
     def _loads_of(self, facts: ChunkSyntax) -> Iterable[str]:
         """The names that a chunk reads, except in methods that are not called yet."""
         script = self._homes[facts]
-        if script is self._start or self._may_call_any:
-            return facts.loads
-        waiting = {
-            scope for scope in _methods_nothing_else_calls(script, facts) if scope.name not in self._read
-        }
-        if not waiting:
-            return facts.loads
-        self.waiting[facts] = waiting
+        waiting: set[Scope] = set()
+        if script is not self._start and not self._may_call_any:
+            methods = _methods_nothing_else_calls(script, facts)
+            waiting = {scope for scope in methods if scope.name not in self._read}
         left = Counter(facts.loads)
+        left.subtract(self._of_libraries(script, facts, [each.node for each in facts.top]))
+        if waiting:
+            self.waiting[facts] = waiting
         for scope in waiting:
             self._defining.setdefault(scope.name, []).append(scope)
             left.subtract(_loads_in(scope))
+            left.update(self._of_libraries(script, facts, _body(scope)))
         return [name for name, count in left.items() if count > 0]
+
+    def _of_libraries(self, home: LinkedScript, facts: ChunkSyntax, nodes: Sequence[ast.AST]) -> Counter[str]:
+        """The number of reads of each name that is a member of a library: `train` in ``tf.train.Saver``."""
+        if home not in self._bindings:
+            self._bindings[home] = _imports_by_name(home)
+        found: Counter[str] = Counter()
+        for root, *parts in _dotted_loads(nodes) if nodes else ():
+            imported = self._bindings[home].get(root, [])
+            is_library = imported and all(
+                each.full_name.partition(".")[0] in NOT_IN_WORKSPACES for each in imported
+            )
+            if is_library and len(home.module_bindings.get(root, ())) == len(imported):
+                if not any(root in scope.bindings for scope in facts.scopes):
+                    found.update(parts)
+        return found
 
 
 def _imports_by_name(script: LinkedScript) -> dict[str, list[Binding]]:
@@ -240,12 +257,29 @@ def _methods_nothing_else_calls(script: LinkedScript, facts: ChunkSyntax) -> Ite
 def _loads_in(scope: Scope) -> Counter[str]:
     """The number of reads of each name in a function's body, including attributes."""
     found: Counter[str] = Counter()
-    body = scope.node.body if isinstance(scope.node, _FUNCTIONS) else []
-    for node in (inner for statement in body for inner in ast.walk(statement)):
+    for node in (inner for statement in _body(scope) for inner in ast.walk(statement)):
         if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
             found[node.attr] += 1
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
             found[node.id] += 1
+    return found
+
+
+def _body(scope: Scope) -> list[ast.stmt]:
+    return scope.node.body if isinstance(scope.node, _FUNCTIONS) else []
+
+
+def _dotted_loads(nodes: Iterable[ast.AST]) -> list[list[str]]:
+    """The parts of each dotted name that some code reads, the longest ones."""
+    found: list[list[str]] = []
+    waiting = list(nodes)
+    while waiting:
+        node = waiting.pop()
+        name = dotted(node) if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load) else ""
+        if name:
+            found.append(name.split("."))
+        else:
+            waiting += ast.iter_child_nodes(node)
     return found
 
 
