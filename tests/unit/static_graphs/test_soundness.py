@@ -6,6 +6,7 @@ import ast
 import random
 import re
 from textwrap import indent
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -14,9 +15,12 @@ from support.fixtures import ROOT
 from support.tensor_tracer import Tensor, traced
 from trainshift.core.program import Program
 from trainshift.dev.examples import Example, read_examples
+from trainshift.python.names import containers
+from trainshift.python.names.memo import Questions
 from trainshift.python.names.script import Script, read_script
 from trainshift.static_graphs.domain.abstract_values import AbstractValue
 from trainshift.static_graphs.expanding.door import expand
+from trainshift.static_graphs.reading import evaluator, reading
 from trainshift.static_graphs.reading.function import Truth
 from trainshift.static_graphs.reading.reading import Reading
 from trainshift.static_graphs.reading.walker import Walker
@@ -237,11 +241,12 @@ def test_a_function_that_cannot_be_read_is_refused(monkeypatch: pytest.MonkeyPat
     assert [each.reason for each in refused] == ["its statements are nested too deeply to be read"]
 
 
-def _truths(text: str) -> set[Truth]:
-    """Return the forms of the `if`s in the last function."""
+def _truths(text: str, name: str = "") -> set[Truth]:
+    """Return the forms of the `if`s in the function with a name, or in the last one."""
     script = read_script(text)
     assert isinstance(script, Script)
-    function = Program(script).fact(Reading).functions[-1]
+    functions = Program(script).fact(Reading).functions
+    function = next((each for each in functions if each.name == name), functions[-1])
     return {function.truth(each.node) for each in function.statements if isinstance(each.node, ast.If)}
 
 
@@ -250,3 +255,68 @@ def _truths(text: str) -> set[Truth]:
 def test_a_tensor_is_never_read_as_no_tensor(seed: int) -> None:
     text = _Writer(seed).text()
     assert wrongly_read(text) == [], text
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("seed", range(0, 30, 3))
+@pytest.mark.parametrize(
+    ("module", "bound", "value"),
+    [
+        (evaluator, "_MOST_ROUNDS", 0),
+        (evaluator, "_MOST_DEEP", 2),
+        (reading, "_MOST_NESTED", 0),
+        (reading, "_PATIENCE", 0),
+        (containers, "_DEEPEST", 0),
+    ],
+    ids=lambda part: getattr(part, "__name__", str(part)).rpartition(".")[2],
+)
+def test_a_bound_that_is_reached_is_unknown(
+    module: ModuleType, bound: str, value: int, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, bound, value)
+    text = _Writer(seed).text()
+    assert wrongly_read(text) == [], text
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("seed", range(0, 30, 3))
+@pytest.mark.parametrize("bounds", [(3, 80, 6), (10**6, 1, 6), (10**6, 80, 0)], ids=str)
+def test_names_that_are_followed_no_further_are_unknown(
+    bounds: tuple[int, int, int], seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Questions.__init__, "__defaults__", bounds)
+    text = _Writer(seed).text()
+    assert wrongly_read(text) == [], text
+
+
+@pytest.mark.parametrize(
+    ("before", "call", "read"),
+    [
+        ("from other import fill", "fill(k, x)", "k[0]"),
+        ("import other", "other.fill([k], x)", "k[0]"),
+        ("from other import Box\nbox = Box()", "box.put(k, x)", "k[0]"),
+        ("from other import fill\ndef g(h, k, x):\n    h(k, x)", "g(fill, k, x)", "k[0]"),
+        ("from other import fill", "fill(K, x)", "K[0]"),
+        ("from other import fill", "fill(o, x)", "o.p"),
+        ("import functools\ndef fill(k, x):\n    k[0] = x", "functools.partial(fill, k)(x)", "k[0]"),
+        ("def fill(k, x):\n    k[0] = x", "list(map(fill, [k], [x]))", "k[0]"),
+        ("import random", "k.append(x); random.shuffle(k)", "k[0]"),
+        ("import operator", "operator.setitem(k, 0, x)", "k[0]"),
+        ("", "k.__setitem__(0, x)", "k[0]"),
+        ("", "vars(o)['p'] = x", "o.p"),
+        ("", "o.__dict__['p'] = x", "o.p"),
+    ],
+)
+def test_what_unseen_code_may_change_is_unknown(before: str, call: str, read: str) -> None:
+    text = (
+        f"{START}    k = [0]\n    o = Plain()\n    o.p = 0\n    {call}\n"
+        f"    if {read} > 0:\n        x = x + 1\n    return x\n"
+    )
+    head = f"K = [0]\n\n\nclass Plain:\n    pass\n\n\n{before}\n\n\n"
+    assert _truths(head + text, "f") == {Truth.EITHER}
+
+
+@pytest.mark.parametrize("call", ["print(k)", "len(k)", "paddle.stack(k)", "json.dumps(k)", "max(k)"])
+def test_what_a_known_function_reads_stays_known(call: str) -> None:
+    text = f"import json\n{START}    k = [0]\n    {call}\n    if k[0] > 0:\n        x = x + 1\n    return x\n"
+    assert _truths(text) == {Truth.PYTHON}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import ClassVar, Protocol
 
@@ -57,7 +57,7 @@ from trainshift.static_graphs.reading.elements import (
 from trainshift.static_graphs.reading.entries import NOT_TO_STATIC, TO_STATIC, is_layer
 from trainshift.static_graphs.reading.frame import Frame, truth_of
 from trainshift.static_graphs.reading.function import Truth
-from trainshift.static_graphs.reading.stores import MUTABLE, Cell
+from trainshift.static_graphs.reading.stores import MUTABLE, Cell, places_in
 from trainshift.static_graphs.tables import api
 from trainshift.static_graphs.tables.api import Operation
 from trainshift.static_graphs.tables.layers import shape_after
@@ -79,6 +79,8 @@ _ATTRIBUTES: dict[str, AbstractValue] = {
 _PYTHON_ROOTS = frozenset(
     {"math", "os", "sys", "time", "random", "re", "json", "copy", "itertools", "logging"}
 )
+# The libraries whose functions change no list, dict or object that they get, but for `shuffle`.
+_UNCHANGING = _PYTHON_ROOTS | {"builtins", "collections", "numpy", "paddle", "typing", "warnings"}
 # A value that still grows after this many rounds, such as that of a list in itself, is unknown.
 _MOST_ROUNDS = 20
 # The creation of a method's object: one of its own class.  Subclasses are left out, or all files would be
@@ -424,6 +426,8 @@ class Evaluator:
     def evaluate(self, node: ast.expr, frame: Frame) -> AbstractValue:
         """The possible values of an expression; recorded in the frame's function."""
         if self._deep > _MOST_DEEP:
+            if frame.function is not None and any(isinstance(each, ast.Call) for each in ast.walk(node)):
+                raise RecursionError  # The effects of its calls would be lost: the function is unknown.
             return _unseen(node, frame)
         self._deep += 1
         try:
@@ -667,6 +671,8 @@ class Evaluator:
             found = found.joined(self._of(thing, node, given, words, frame, callee))
         if frame.function is not None:
             frame.function.named[node] = frozenset(names)
+            if self._is_unseen(called, callee, frame):
+                self.hand_to_unseen((*given, *words.values()), frame)
         if found.is_nothing and not callee.things:
             if callee.is_nothing and frame.function is not None:
                 return NOTHING
@@ -674,6 +680,33 @@ class Evaluator:
         if callee.unknown and not callee.things:
             found = found.joined(UNKNOWN)
         return replace(found, sources=found.sources | {node}) if found.tensor and not found.sources else found
+
+    def _is_unseen(self, called: ast.expr, callee: AbstractValue, frame: Frame) -> bool:
+        """Return whether a call may run code that is not seen, and so change the containers that it gets."""
+        for thing in callee.things:
+            full_name = thing.name if isinstance(thing, Library) else getattr(thing, "cls", "")
+            root = full_name.partition(".")[0]
+            if full_name and (root not in _UNCHANGING or full_name.endswith(".shuffle")):
+                return True
+        if callee.things or callee.is_nothing:
+            return False
+        if not isinstance(called, ast.Attribute) or self._is_library(called, frame):
+            return callee.unknown
+        base = self.evaluate(called.value, frame)
+        return base.unknown or not base.python.isdisjoint(("object", "layer"))
+
+    def hand_to_unseen(self, values: Iterable[AbstractValue], frame: Frame) -> None:
+        """Record that code which is not seen may put anything into containers, and into plain objects."""
+        stores: dict[Cell, AbstractValue] = {}
+        for value in values:
+            stores.update(dict.fromkeys(places_in(value), UNKNOWN))
+            for thing in value.things:
+                if isinstance(thing, UserInstance) and not is_layer(self.home(thing.scope), thing.scope):
+                    own, others = self.home(thing.scope).names.assigned_attributes
+                    names = {name for owner, name in own if owner is thing.scope} | others.keys()
+                    stores.update({Attribute(name): UNKNOWN for name in names})
+        if stores:
+            self.host.store(stores, frame)
 
     def _is_library(self, node: ast.Attribute, frame: Frame) -> bool:
         return bool(self.home(frame.scope).names.member_of_library(node))
@@ -740,6 +773,9 @@ class Evaluator:
             return python("list", element=python("str"))
         if name == "copy":
             return replace(base, places=frozenset())
+        if name.startswith("__"):
+            self.hand_to_unseen((base,), frame)
+            return UNKNOWN
         return python("int" if name in ("index", "count") else "None")
 
     def _grow(

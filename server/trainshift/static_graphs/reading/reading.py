@@ -48,6 +48,7 @@ from trainshift.static_graphs.reading.frame import Frame
 from trainshift.static_graphs.reading.function import Mode, StaticFunction, Truth, Why
 from trainshift.static_graphs.reading.stores import (
     Cell,
+    OuterName,
     Stores,
     placed,
     places_in,
@@ -355,6 +356,8 @@ class _Walk:
             value = UNKNOWN
         finally:
             self._stack.pop()
+        if function.is_too_deep:
+            self._give_up(function)
         value = function.returns.joined(value)
         value = self._patiently(function, "return", function.returns, value)
         if value != function.returns:
@@ -365,6 +368,33 @@ class _Walk:
             self._changed.discard(function)
             for reader in (function, *self._within.get(function.scope, ())):
                 self._waiting.update(dict.fromkeys(self._callers.get(reader, ())))
+
+    def _give_up(self, function: StaticFunction) -> None:
+        """Let everything that a function may pass on or store be unknown, if its statements are not read."""
+        function.kinds.clear()
+        stores: dict[Cell, AbstractValue] = {}
+        for node in function.own_nodes:
+            match node:
+                case ast.Attribute(attr=name, ctx=ast.Store()):
+                    stores[Attribute(name)] = UNKNOWN
+                case ast.Call(func=func):
+                    called = self.values.evaluate(func, Frame(function.scope, None, {}))
+                    for scope in self._callees(called.things):
+                        why = Why(node, function.scope, function)
+                        known = self.functions.get(scope) or self._add(scope, function.mode, why)
+                        for argument in parameters(known.node.args)[int(known.takes_self) :]:
+                            self._give(known, argument.arg, UNKNOWN)
+                        for name, _ in self._free_names(scope):
+                            if store(known.closure, name, UNKNOWN):
+                                self._waiting[known] = None
+        for name in function.scope.declared_global | function.scope.declared_nonlocal:
+            is_global = name in function.scope.declared_global
+            around = None if is_global else function.scope.parent
+            holder = around and self.values.home(around).names.lookup(name, around, None)[0]
+            stores[OuterName(holder or None, name)] = UNKNOWN
+        for cell, value in stores.items():
+            if store(function.stored, cell, value):
+                self.stored_more(function, cell)
 
     def _patiently(
         self, function: StaticFunction, what: str, old: AbstractValue, new: AbstractValue
@@ -517,6 +547,7 @@ class _Walk:
         if caller is None:
             return self._called_outside(function)
         if isinstance(function.node, ast.AsyncFunctionDef) or self._tries:
+            self.values.hand_to_unseen((*given, *words.values()), frame)
             return UNKNOWN
         way = self._other_way(function)
         if way:
@@ -577,7 +608,10 @@ class _Walk:
         self, function: Scope, given: tuple[AbstractValue, ...], frame: Frame, node: ast.Call, way: str
     ) -> AbstractValue:
         """The result of a function in the workspace that Paddle does not convert with its caller."""
-        if frame.function is None or self._tries or isinstance(function.node, ast.AsyncFunctionDef):
+        if frame.function is None:
+            return UNKNOWN
+        if self._tries or isinstance(function.node, ast.AsyncFunctionDef):
+            self.values.hand_to_unseen(given, frame)
             return UNKNOWN
         tried = StaticFunction(function, self.values.home(function), frame.function.mode, frame.function.why)
         tried.parameters.update(bind_values(tried.node.args, given, {}, int(tried.takes_self))[0])
@@ -588,6 +622,7 @@ class _Walk:
             value = self.walker.walk(tried, self._begin(tried))
         finally:
             self._tries = False
+        self.walker.store(tried.stored, frame)
         if Truth.GRAPH in tried.truths.values():
             frame.function.unconverted[node] = way
         return UNKNOWN if function.is_generator else value.joined(UNKNOWN)

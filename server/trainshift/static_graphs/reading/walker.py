@@ -395,6 +395,8 @@ class Walker:
         base = self.values.evaluate(target.value, frame)
         index = self.values.evaluate(target.slice, frame)
         frame.note(target, value)
+        if _is_of_attributes(target.value) and isinstance(index.constant, str):
+            self.store({Attribute(index.constant): value}, frame)
         if base.python & {"list", "dict"} and base.tensor is None:
             element = base.whole_element
             added = element_of(value) if isinstance(target.slice, ast.Slice) else value
@@ -536,6 +538,14 @@ def _loop_truth(iterated: AbstractValue) -> Truth:
     if iterated.array and not iterated.python:
         return Truth.GRAPH
     return truth_of(iterated)
+
+
+def _is_of_attributes(node: ast.expr) -> bool:
+    """Return whether an expression is the dictionary of an object's attributes."""
+    match node:
+        case ast.Attribute(attr="__dict__") | ast.Call(ast.Name("vars"), [_]):
+            return True
+    return False
 
 
 def _narrow(env: Env, node: ast.expr, change: Callable[[AbstractValue], AbstractValue], frame: Frame) -> None:

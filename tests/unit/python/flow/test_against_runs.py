@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from support.random_programs import NAMES, Event, Trace, random_program, run
+from trainshift.python.flow import cfg_builder
 from trainshift.python.flow.cfg import Cfg, Edge, Point, reached
 from trainshift.python.flow.cfg_builder import build
 from trainshift.python.flow.dominance import Dominators, on_every_path
@@ -206,6 +207,19 @@ def test_a_count_of_steps_is_right_or_unknown(first: int) -> None:
                 assert node is not None
                 most = solution.before(node)
                 assert (most or 0) >= index, ast.unparse(program)
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("first", SEEDS[:4])
+@pytest.mark.parametrize("bound", [0, 1])
+def test_a_finally_that_is_copied_no_further_holds_for_runs(
+    bound: int, first: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cfg_builder, "_DEEPEST", bound)
+    test_runs_take_edges_of_the_graph(first)
+    test_names_that_are_read_later_are_live(first)
+    test_bindings_that_are_read_reach(first)
+    test_dominators_are_passed(first)
 
 
 def _said(program: ast.FunctionDef, event: Event) -> str:

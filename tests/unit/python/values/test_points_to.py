@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from support.random_heaps import Author
-from trainshift.python.values import points_to
+from trainshift.python.values import heap, points_to, points_transfer
 from trainshift.python.values.heap import UNKNOWN, union
 from trainshift.python.values.points_to import FunctionPoints, PointsTo
 from trainshift.python.values.points_transfer import FunctionNode, Gives, Operation, body_of
@@ -364,3 +364,16 @@ def test_what_was_one_object_may_be_one(first: int, quick: bool) -> None:
         watch.run()
         asked += watch.asked
     assert asked > each * 50
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("first", range(0, SEEDS, 20))
+@pytest.mark.parametrize("bound", ["_MOST", "_MOST_KEYS", "DEEPEST"])
+def test_bounds_that_are_reached_hold_for_runs(
+    bound: str, first: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (points_to, heap, points_transfer):
+        if hasattr(module, bound):
+            monkeypatch.setattr(module, bound, 1 if bound == "DEEPEST" else 0)
+    for seed in range(first, first + 5):
+        _Watch(Author(seed).text()).run()
