@@ -54,3 +54,22 @@ def test_a_block_is_for_rank_0_as_a_whole(header: str, body: str) -> None:
 def test_a_block_with_a_header_for_all_ranks_is_not(header: str, body: str, later: str) -> None:
     found = convert(SCRIPT.format(code=f"{header}\n    {body}\n{later}")).text
     assert f"\n{header}\n    if hvd.rank() == 0:\n" in found
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        'pickle.dump(x, open("x.pkl", "wb"))',
+        'json.dump([1], open("x.json", "w"))',
+        'open("x.txt", "w").write("x")',
+    ],
+)
+def test_a_file_that_is_opened_where_it_is_written_is_written_by_rank_0(write: str) -> None:
+    found = convert(
+        "import json\nimport pickle\nimport numpy as np\nimport tensorflow as tf\n\n"
+        'x, y = np.load("x.npy"), np.load("y.npy")\n'
+        'model = tf.keras.Sequential([tf.keras.layers.Dense(1)])\nmodel.compile("sgd", "mse")\n'
+        f"model.fit(x, y)\n{write}\n"
+    )
+    assert f"if hvd.rank() == 0:\n    {write}\n" in found.text
+    assert not [each for each in found.doubts if each.rule == "HZ20"]

@@ -165,7 +165,13 @@ class RootOnly:
         """
         if self._has_none or any(call.form in _NONE and not call.reason for call in calls):
             return calls
-        opened = {call.site.node for call in calls if call.form is Form.PATH and not call.reason}
+        # One that opens the file in the same statement, ``pickle.dump(x, open(path, "wb"))``, goes with it.
+        guarded = {call.site.statement for call in calls if call.form is Form.GUARD and not call.reason}
+        opened = {
+            call.site.node
+            for call in calls
+            if call.form is Form.PATH and not call.reason and call.site.statement not in guarded
+        }
         paths = self._program.fact(OwnPaths)
         return [
             call for call in calls if call.form is not Form.GUARD or not paths.goes_nowhere(call.site, opened)
