@@ -62,21 +62,24 @@ class Flag:
         return not self.first
 
 
-def _told_apart(sites: list[Site]) -> list[str]:
-    """Words for the flags of steps whose optimizers have one name.
+def _told_apart(sites: list[Site], shared: str) -> list[str]:
+    """Words for the flags of steps whose optimizers have one name, the `shared` one.
 
     They name the class or the function that takes each step, its model or its function, by the first of these
-    that differs; else the class or the function.
+    that differs; else the class or the function.  Words of an optimizer's own name are not repeated.
     """
     around = [class_around(site.scope) or site.scope.function() for site in sites]
     functions = [site.scope.function() for site in sites]
     words = [_word(each.name) if each is not None else "" for each in around]
+    known = shared.split("_")
+    fewer = ["_".join(word for word in _said(each).split("_") if word not in known) for each in words]
     for found in (
+        fewer if shared != BASE else words,
         words,
         [_model(site) for site in sites],
         [_word(each.name) if each is not None else "" for each in functions],
     ):
-        if all(found) and len({*found}) == len(found):
+        if len({*found}) == len(found):
             return found
     return words
 
@@ -198,7 +201,7 @@ class Flags:
         bases = {site: self._base(site, steps.get(site)) for site in sites}
         for shared in {*bases.values()}:
             alike = [site for site in sites if bases[site] == shared]
-            words = _told_apart(alike) if len(alike) > 1 else [""]
+            words = _told_apart(alike, shared) if len(alike) > 1 else [""]
             bases |= {site: f"{shared}_{word}" for site, word in zip(alike, words, strict=True) if word}
         return bases
 
