@@ -12,7 +12,7 @@ if sys.version_info >= (3, 8):
     from importlib.util import find_spec
 
     # What `python -m trainshift.lsp` imports; distributions that are half removed lack some of it.
-    needed = ("libcst", "pygls", "lsprotocol", "click", "packaging", "pathspec")
+    needed = ("libcst", "msgspec", "pygls", "lsprotocol", "click", "packaging", "pathspec")
 
     def distribution(name):
         try:

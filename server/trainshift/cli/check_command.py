@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 from contextlib import redirect_stdout
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
+from msgspec import Struct
 
 from trainshift.cli.options import (
     STANDARD_STREAM,
@@ -146,8 +146,7 @@ def check(ctx: click.Context, /, **options: Any) -> None:
     ctx.exit(_check(_Options(**options)))
 
 
-@dataclass(frozen=True)
-class _Options:
+class _Options(Struct, frozen=True):
     """The options of the command line, by parameter name."""
 
     paths: tuple[str, ...]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import click
+from msgspec import Struct
 
 from trainshift.cli.options import (
     STANDARD_STREAM,
@@ -142,8 +142,7 @@ def convert(ctx: click.Context, /, **options: Any) -> None:
     ctx.exit(_convert(_Options(**options, chosen=given)))
 
 
-@dataclass(frozen=True)
-class _Options:
+class _Options(Struct, frozen=True):
     """The options of the command line, by parameter name."""
 
     paths: tuple[str, ...]

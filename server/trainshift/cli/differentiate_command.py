@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -149,8 +148,7 @@ def differentiate(ctx: click.Context, /, **options: Any) -> None:
     ctx.exit(_differentiate(_Options(**options)))
 
 
-@dataclass(frozen=True)
-class _Options(Wanted):
+class _Options(Wanted, frozen=True):
     """The options of the command line, by parameter name."""
 
     target: tuple[str, str]

@@ -5,10 +5,13 @@ The engine knows only one text; this module maps its lines to the cells of a not
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from trainshift.cli.diff import unified_diff
 from trainshift.engine.cells import Body, Cells, Plain, Spot
@@ -26,8 +29,7 @@ from trainshift.python.source.source import Source, Span
 _SCRIPT = ".py"
 
 
-@dataclass(frozen=True)
-class Shown:
+class Shown(Struct, frozen=True, dict=True):
     """The text of a script as reports quote it."""
 
     text: str = ""
@@ -54,11 +56,10 @@ class Shown:
         return self.edits(change)
 
 
-@dataclass(frozen=True)
-class ShownCells(Shown):
+class ShownCells(Shown, frozen=True):
     """The cells of a notebook as reports quote them, with their places in its JSON."""
 
-    cells: Cells = Cells(())  # noqa: RUF009
+    cells: Cells = Cells(())
     written: tuple[Written, ...] = ()
 
     def line(self, region: Region | Spot) -> str | None:
@@ -99,8 +100,7 @@ class ShownCells(Shown):
         return Region(*written.place(start), *written.place(end))
 
 
-@dataclass(frozen=True)
-class Document:
+class Document(Struct, frozen=True):
     """A script that was read."""
 
     file: SourceFile
@@ -172,8 +172,7 @@ class Document:
         return found
 
 
-@dataclass(frozen=True)
-class NotebookDocument(Document):
+class NotebookDocument(Document, frozen=True):
     """A notebook that was read."""
 
     notebook: Notebook
@@ -264,7 +263,7 @@ class NotebookDocument(Document):
         """Map diagnostics to their cells, and their other places in the notebook."""
         path = absolute(self.file.path)
         return tuple(
-            replace(
+            dataclasses.replace(
                 each,
                 region=self.region(each.region),
                 related=tuple(

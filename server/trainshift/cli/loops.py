@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from trainshift.cli.diff import STANDARD_INPUT_NAME
 from trainshift.cli.documents import Document, read_document
@@ -41,8 +44,7 @@ class _Failure:
     reason: str
 
 
-@dataclass(frozen=True)
-class _Read:
+class _Read(Struct, frozen=True):
     """A program, and the document that it starts in.
 
     `starts` are the start files of the programs that contain this one, if any.

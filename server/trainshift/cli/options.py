@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import click
+from msgspec import Struct
 
 from trainshift.core.choices import CHOICES, Choice
 
@@ -58,8 +58,7 @@ as_json = click.option(
 quiet = click.option("-q", "--quiet", is_flag=True, help="Report only errors and what was refused.")
 
 
-@dataclass(frozen=True)
-class Wanted:
+class Wanted(Struct, frozen=True):
     """The options for writing and reporting a new text, by parameter name."""
 
     write: bool

@@ -6,9 +6,10 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple, Protocol, TextIO
+
+from msgspec import Struct
 
 from trainshift.cli.diff import decoded, is_text, lies_outside, print_diffs, root
 from trainshift.cli.terminal import Printer, Segment, visible, wants_colour, width_of
@@ -54,8 +55,7 @@ _NEXT_STEPS = {
 }
 
 
-@dataclass(frozen=True)
-class FileReport:
+class FileReport(Struct, frozen=True):
     """The result for one input.
 
     `status` is a Status value, ERROR (it could not be read or written) or INTERNAL_ERROR, and `error` says

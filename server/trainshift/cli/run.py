@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from trainshift.cli.diff import STANDARD_INPUT_NAME
 from trainshift.cli.documents import Document, existing, read_document

@@ -7,8 +7,9 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from trainshift.cli.rules import sections
 from trainshift.cli.terminal import Printer, wants_colour
@@ -34,8 +35,7 @@ _BOILERPLATE = re.compile(r"^## How to silence it\n.*", re.M | re.S)
 _FENCED = re.compile(r"^```[^\n]*\n.*?^```$", re.M | re.S)
 
 
-@dataclass(frozen=True)
-class Document:
+class Document(Struct, frozen=True):
     """A code or a section of a guide: its label, title and text, and the guide with the section's anchor."""
 
     label: str

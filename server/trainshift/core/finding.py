@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum, IntEnum
+
+from msgspec import Struct
 
 from trainshift.python.names.script import Script
 from trainshift.python.source.edit import Change
@@ -35,16 +36,14 @@ class Effect(IntEnum):
     REFUSES = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(Struct, frozen=True):
     """A line, counted from 1, of a file that is not a script."""
 
     path: str
     number: int
 
 
-@dataclass(frozen=True, slots=True)
-class Related:
+class Related(Struct, frozen=True):
     """Another place that a finding is about: `span` in `script`, None for the finding's own script.
 
     In a file that is not a script, the place is a line, and the span is ignored.
@@ -55,8 +54,7 @@ class Related:
     script: Script | Line | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Struct, frozen=True):
     """One place where a script does not keep to a restriction.
 
     `span` is the code to underline, in code points of the script.  `message` states the problem and its

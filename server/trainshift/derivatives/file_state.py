@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from trainshift.derivatives.reading.function import CHANGING_METHODS, Function, Whole, root_of
 from trainshift.derivatives.reading.module import Module
@@ -19,8 +20,7 @@ from trainshift.python.values.heap import Bits, Objects, Sort, bits_of, union
 _CHANGING = CHANGING_METHODS | LOSING | {"add", "discard"}
 
 
-@dataclass(frozen=True)
-class _Globals:
+class _Globals(Struct, frozen=True):
     """The file's names that a function reads and mutates, with the places; `alone` are calls that are
     statements.
     """

@@ -5,8 +5,10 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass, replace
 from typing import TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from trainshift.core.choices import Choices
 from trainshift.core.finding import Finding
@@ -51,8 +53,7 @@ Holds: TypeAlias = Callable[[str, frozenset[Span]], bool]
 _OPTIONAL = "Horovod is imported under a condition and may be missing; by hand: {}"
 
 
-@dataclass(frozen=True)
-class Analysis:
+class Analysis(Struct, frozen=True, dict=True):
     """Every change that a program allows, and the withheld ones; `defects` are the rules that failed.
 
     Spans and edits refer to the text of the program: of one file, or of all files one after another.  `read`

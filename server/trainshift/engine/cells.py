@@ -9,8 +9,10 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from trainshift.python.lazy import cached_property
 from trainshift.python.source.edit import Edit, Side, apply
@@ -61,8 +63,7 @@ class Body(Protocol):
         """A copy with disjoint edits of the program applied, which are in text order."""
 
 
-@dataclass(frozen=True)
-class Plain:
+class Plain(Struct, frozen=True):
     """The text of a script."""
 
     text: str
@@ -77,8 +78,7 @@ class Plain:
         return replace(self, text=apply(self.text, edits))
 
 
-@dataclass(frozen=True)
-class Cells:
+class Cells(Struct, frozen=True, dict=True):
     """The texts of Python cells, in order; `numbers` are their numbers among all cells of the notebook, from
     1.
     """
@@ -168,8 +168,7 @@ class Cells:
         return "".join(f"{text}\n\n" for text in texts if text.strip())[:-1]
 
 
-@dataclass(frozen=True)
-class _Manner:
+class _Manner(Struct, frozen=True):
     """The replacements for magics and shell lines; each is a function of the line and the text before it.
 
     `cell`: a line of a cell in another language; `timed`: the magic before a statement or a value that it

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 import re
 from collections.abc import Callable, Hashable, Iterable
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import asdict, replace
 
 from trainshift.core.finding import Effect, Finding, Line, Verdict
 from trainshift.core.program import Program
@@ -65,8 +69,7 @@ _MISSED = (
 _TOO_DEEP = "the code is nested too deeply to be read"
 
 
-@dataclass(frozen=True, slots=True)
-class Region:
+class Region(Struct, frozen=True):
     """A region of a file: 1-based lines and columns in code points; the end is exclusive.
 
     In a notebook they are relative to a `cell`, counted from 1.
@@ -99,8 +102,7 @@ class Region:
         return {key: value for key, value in asdict(self).items() if value is not None}
 
 
-@dataclass(frozen=True, slots=True)
-class OtherPlace:
+class OtherPlace(Struct, frozen=True):
     """Another place that a diagnostic is about."""
 
     path: str
@@ -259,7 +261,7 @@ def _check(
         weigh = (lambda: effects) if matter(judgement.found, settings) else None
         judgement = with_left_out(judgement, effects)
         report = report_on(program.script, judgement, settings, path, weigh)
-        return replace(report, forecast=forecast.text)
+        return dataclasses.replace(report, forecast=forecast.text)
     finally:
         program.forget()
         for facts in read:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import posixpath
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple, Protocol
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from trainshift.core.choices import Choices
 from trainshift.core.program import Program
@@ -43,8 +46,7 @@ class Wanted(NamedTuple):
     suits: Suits
 
 
-@dataclass(frozen=True)
-class Claims:
+class Claims(Struct, frozen=True):
     """The edits that a program needs in shared files, by place and rule, and the places that it leaves alone.
 
     `left` are the statements that it runs unchanged, `met` those at which all its ranks draw a value, or read
@@ -224,7 +226,11 @@ def analyze_program(
         # Changes that this program leaves out are not made in part.
         left = [replace(each, essential=False) for each in found if each.rule in _CHOSEN]
         analysis = analyze_script(
-            script, pause, choices=replace(choices or Choices(), **without), is_shared=is_shared, holds=holds
+            script,
+            pause,
+            choices=dataclasses.replace(choices or Choices(), **without),
+            is_shared=is_shared,
+            holds=holds,
         )
         found = [*left, *_disagreements(analysis, rivals)]
     searches_all = all(files.searches_all(path) for path, _, _ in wanted)

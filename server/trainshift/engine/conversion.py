@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from enum import Enum
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from trainshift.core.choices import Choices
 from trainshift.core.layout import Layout
@@ -44,8 +46,7 @@ class Status(Enum):
     REFUSED = "refused"
 
 
-@dataclass(frozen=True)
-class Note:
+class Note(Struct, frozen=True):
     """One line of the report.
 
     `line` and `column` are 1-based; the column counts code points.  `rule` is a code such as ``HV05``, or an
@@ -63,8 +64,7 @@ class Note:
     optional: bool = False
 
 
-@dataclass(frozen=True)
-class Rewritten:
+class Rewritten(Struct, frozen=True):
     """One file of a program: its path, its text before and after, and the edits between the two.
 
     The path is absolute, or "" for a text without a file; texts have no byte order mark.
@@ -76,8 +76,7 @@ class Rewritten:
     edits: tuple[Edit, ...]
 
 
-@dataclass(frozen=True)
-class Conversion:
+class Conversion(Struct, frozen=True):
     """The outcome of converting one program.
 
     `text` is the new text of the start file; it equals the input in every status but CONVERTED. `applied`:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass, field
 from typing import NamedTuple
+
+from msgspec import Struct, field
 
 from trainshift.python.flow.traversal import reachable
 
@@ -27,8 +28,7 @@ class Observation(NamedTuple):
     name: str = ""
 
 
-@dataclass(eq=False)
-class Noted:
+class Noted(Struct, eq=False):
     """The observations of files during a period; `once` holds the answers that were known before."""
 
     paths: set[str] = field(default_factory=set)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from trainshift.core.finding import Finding, Verdict
 from trainshift.core.libraries import Libraries
@@ -32,8 +34,7 @@ _HIDING_LOOPS = frozenset({"train", *STEPPING}) | api.last_names(
 _LOGGED: set[tuple[str, str, str]] = set()
 
 
-@dataclass(frozen=True)
-class Judgement:
+class Judgement(Struct, frozen=True):
     """The findings of the restrictions in a program, in text order.
 
     `defects` are the error messages of failed restrictions, `failed` their codes.  `by_hand` summarizes the

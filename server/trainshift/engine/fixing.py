@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from trainshift.engine.cells import Body, Plain
 from trainshift.engine.checking import CheckReport, Demanded, check, defect
@@ -29,8 +31,7 @@ B = TypeVar("B", bound=Body)
 _MOST_PASSES = 10
 
 
-@dataclass(frozen=True, slots=True)
-class Fixed(Generic[B]):
+class Fixed(Struct, Generic[B], frozen=True):
     """A program after its fixes: the number of fixes by code, and the reports after and `before` them."""
 
     body: B

@@ -7,7 +7,8 @@ findings that are about, or concern, the changed statement count.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from trainshift.core.finding import Finding, Verdict
 from trainshift.python.source.edit import Change, Withheld

@@ -8,10 +8,13 @@ everything else is taken from the full check. The next full check has the last w
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
 from threading import Lock
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from trainshift.core.finding import Finding, Related
 from trainshift.core.program import Program
@@ -52,8 +55,7 @@ _MOST_CHANGED = 12_000
 _STEPS = (4096, 256, 16, 1)
 
 
-@dataclass(frozen=True, slots=True)
-class Shift:
+class Shift(Struct, frozen=True):
     """A map of offsets from the text before an edit to the text after it; `start` and `end` are in the old
     text.
     """
@@ -89,8 +91,7 @@ class Shift:
         return None if start is None or end is None or end < start else Span(start, end)
 
 
-@dataclass
-class _Full:
+class _Full(Struct):
     """A version that was checked in full.
 
     It `is_plain` if no comment silences anything.  `before` are the findings in some of its chunks alone,
@@ -309,7 +310,7 @@ def kept(found: Iterable[Diagnostic], path: str, old: Source, new: Source) -> tu
             if there is not None or other.path != path:
                 related.append(other)
         region = Region.of(new, span)
-        moved.append(replace(each, region=region, related=tuple(related), fix=None, span=span))
+        moved.append(dataclasses.replace(each, region=region, related=tuple(related), fix=None, span=span))
     return tuple(moved)
 
 

@@ -9,18 +9,30 @@ from enum import Enum
 from functools import cache
 from typing import Any, TypeVar, Union
 
+from msgspec import Struct
+
 T = TypeVar("T")
 
 
 def packed(value: object) -> Any:
-    """A value in JSON form: a dataclass as the list of its fields, an enumeration as its value."""
+    """A value in JSON form: a record as the list of its fields, an enumeration as its value."""
     if isinstance(value, Enum):
         return value.value
-    if is_dataclass(value):
-        return [packed(getattr(value, each.name)) for each in fields(value)]
+    if is_record(value):
+        return [packed(getattr(value, each)) for each in field_names(type(value))]
     if isinstance(value, tuple):
         return [packed(each) for each in value]
     return value
+
+
+def is_record(value: object) -> bool:
+    """Return whether a value is an instance of a `Struct` or a dataclass."""
+    return isinstance(value, Struct) or is_dataclass(value)
+
+
+def field_names(kind: type[Any]) -> tuple[str, ...]:
+    """The names of the fields of a `Struct` or a dataclass, in order."""
+    return kind.__struct_fields__ if issubclass(kind, Struct) else tuple(each.name for each in fields(kind))
 
 
 def unpacked(kind: type[T], data: Any) -> T:
@@ -37,7 +49,7 @@ def _unpacked(kind: Any, data: Any) -> Any:
         return _unpacked(kind, data)
     if origin is tuple:
         return tuple(_unpacked(typing.get_args(kind)[0], each) for each in _list(data))
-    if isinstance(kind, type) and is_dataclass(kind):
+    if isinstance(kind, type) and (issubclass(kind, Struct) or is_dataclass(kind)):
         types_of_fields = _types_of(kind)
         given = _list(data)
         if len(given) != len(types_of_fields):
@@ -59,4 +71,4 @@ def _list(data: Any) -> list[Any]:
 @cache
 def _types_of(kind: Any) -> tuple[Any, ...]:
     hints = typing.get_type_hints(kind)
-    return tuple(hints[each.name] for each in fields(kind))
+    return tuple(map(hints.__getitem__, field_names(kind)))

@@ -15,8 +15,10 @@ import re
 import tokenize
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass, replace
 from difflib import get_close_matches
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from trainshift.core.finding import Finding, Verdict
 from trainshift.engine.finishing.compiling import compiles
@@ -39,8 +41,7 @@ _COMMENT = re.compile(
 _WORDS = ("ignore", "ignore-file")
 
 
-@dataclass(frozen=True, slots=True)
-class Suppression:
+class Suppression(Struct, frozen=True):
     """One suppression: `span` is its part of a comment, `codes` are the named codes (None for every code).
 
     `whole_file` means `ignore-file`; `problem` is the reason why it cannot be read, and then it silences
@@ -57,8 +58,7 @@ class Suppression:
         return not self.problem and (self.codes is None or code in self.codes)
 
 
-@dataclass(frozen=True)
-class Suppressed:
+class Suppressed(Struct, frozen=True):
     """The remaining findings, the number of silenced ones, and the codes silenced by each comment."""
 
     kept: tuple[Finding, ...]

@@ -8,13 +8,14 @@ as empty.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
 from typing import Any, TypeAlias, TypeVar
 
+from msgspec import Struct
+
 from trainshift.engine.checking import CheckReport
 from trainshift.engine.evidence import TEXT, Noted, Observation, digest
-from trainshift.engine.packing import packed, unpacked
+from trainshift.engine.packing import field_names, is_record, packed, unpacked
 from trainshift.engine.workspace import ParsedFiles
 from trainshift.python.flow.traversal import reachable
 
@@ -25,16 +26,14 @@ Row: TypeAlias = tuple[Any, ...]
 _FORMAT = 2
 
 
-@dataclass(frozen=True)
-class Verdict:
+class Verdict(Struct, frozen=True):
     """The diagnostics of a file, and the absolute paths of the start files of its other programs."""
 
     report: CheckReport
     programs: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """A packed verdict, its settings `under`, its evidence, and the day of its last use.
 
     `demand` are the required versions, if the check needed them.
@@ -189,8 +188,8 @@ def fingerprint(value: object) -> str:
 def _spelled(value: object) -> str:
     if isinstance(value, Enum):
         return f"{type(value).__name__}.{value.name}"
-    if is_dataclass(value):
-        own = [(each.name, getattr(value, each.name)) for each in fields(value)]
+    if is_record(value):
+        own = [(each, getattr(value, each)) for each in field_names(type(value))]
         return f"{type(value).__name__}({_spelled(tuple(own))})"
     if isinstance(value, Mapping):
         return f"{{{','.join(sorted(f'{_spelled(key)}:{_spelled(each)}' for key, each in value.items()))}}}"

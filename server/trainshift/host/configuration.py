@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from trainshift.engine.settings import Settings, SettingsError, read_settings
 from trainshift.host.files import MAX_BYTES, describe, shown_path
@@ -27,8 +30,7 @@ class ConfigurationProblem(Exception):
     """An error in a settings file: its place, and the problem."""
 
 
-@dataclass(frozen=True)
-class Configuration:
+class Configuration(Struct, frozen=True, dict=True):
     """Settings, and the directory that their patterns are relative to."""
 
     settings: Settings
@@ -85,7 +87,9 @@ class Configurations:
         key = found.directory, length
         if key not in self._with_lengths:
             chosen = {**found.settings.chosen, "line_length": length}
-            self._with_lengths[key] = replace(found, settings=replace(found.settings, chosen=chosen))
+            self._with_lengths[key] = replace(
+                found, settings=dataclasses.replace(found.settings, chosen=chosen)
+            )
         return self._with_lengths[key]
 
     def _in(self, directory: str) -> Configuration:

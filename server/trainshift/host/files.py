@@ -7,8 +7,9 @@ import os
 import re
 import stat
 import tokenize
-from dataclasses import dataclass
 from typing import BinaryIO
+
+from msgspec import Struct
 
 MAX_BYTES = 64 * 1024 * 1024
 """Larger inputs are not read: no training script is that long, and an endless device would never end."""
@@ -33,8 +34,7 @@ class FileProblem(Exception):
         self.path = path
 
 
-@dataclass(frozen=True)
-class SourceFile:
+class SourceFile(Struct, frozen=True):
     """The content of a script.
 
     `path` is the name as given.  `data` are the bytes, `text` their decoded text without the byte order mark

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import dataclasses
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from trainshift.engine.evidence import Noted, digest
 from trainshift.engine.verdicts import Holding, Verdict, Verdicts, fingerprint
@@ -74,4 +76,4 @@ class Learning:
 
 def asked_under(settings: Settings) -> str:
     """A key for settings."""
-    return fingerprint(replace(settings, given=frozenset()))
+    return fingerprint(dataclasses.replace(settings, given=frozenset()))

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from itertools import pairwise
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from trainshift.engine.cells import Cells
 from trainshift.host.files import FileProblem, SourceFile
@@ -27,8 +29,7 @@ def looks_like_notebook(text: str) -> bool:
     return text.lstrip().startswith("{") and '"nbformat"' in text and '"cells"' in text
 
 
-@dataclass(frozen=True)
-class Token:
+class Token(Struct, frozen=True, dict=True):
     """A string in the JSON: its raw content, and its offset after the quote.
 
     `line` and `column` are 1-based.
@@ -50,8 +51,7 @@ class Token:
         return self.line, self.column + columns[min(at, len(columns) - 1)]
 
 
-@dataclass(frozen=True)
-class Written:
+class Written(Struct, frozen=True):
     """The source of a cell as the JSON has it: a string, or a list of strings that follow each other."""
 
     start: int
@@ -110,8 +110,7 @@ class Written:
         return next((way for way in ways if way(whole) == now), ways[0])(text)
 
 
-@dataclass(frozen=True)
-class Notebook:
+class Notebook(Struct, frozen=True, dict=True):
     """A notebook file: its JSON, its Python cells, and `languages`, the languages of its code cells.
 
     `at` are the indices of the Python cells among all cells.

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from trainshift.host.files import describe, is_notebook
 
@@ -20,8 +21,7 @@ _WHAT_IS_SKIPPED = (
 )
 
 
-@dataclass(frozen=True)
-class Input:
+class Input(Struct, frozen=True):
     """One file to convert, or the message to print instead.
 
     `named`: the user named this path.  `problem`: the reason why a directory cannot be listed. `nothing`: the
@@ -106,8 +106,7 @@ class _Excluded:
         return False
 
 
-@dataclass(frozen=True)
-class _IgnoreFiles:
+class _IgnoreFiles(Struct, frozen=True):
     """The .gitignore files that govern a directory, outermost first, each with its own directory."""
 
     specs: tuple[tuple[str, GitIgnoreSpec], ...] = ()

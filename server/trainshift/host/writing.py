@@ -8,7 +8,8 @@ import stat
 import sys
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from trainshift.host.files import FileProblem, SourceFile, describe
 
@@ -120,8 +121,7 @@ def write_output(path: str, source: SourceFile, text: str) -> None:
         raise FileProblem(f"{path} cannot be written: {describe(error)}; nothing was written") from error
 
 
-@dataclass
-class _Pending:
+class _Pending(Struct):
     """New content for `target`, which messages call `name`.
 
     The file gets the mode and owner in `keep`, else `mode`.  With `expected`, `target` must contain these

@@ -12,10 +12,11 @@ from __future__ import annotations
 import ast
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Literal, TypedDict
+
+from msgspec import Struct
 
 from trainshift.libraries.entries import Project, entry, project
 
@@ -94,8 +95,7 @@ _RATES = {
 SCHEDULES = tuple(_RATES)
 
 
-@dataclass(frozen=True, slots=True)
-class Parameter:
+class Parameter(Struct, frozen=True):
     """One parameter: `default` is Python source text, None when the parameter is required.
 
     A default that has no source text (a private sentinel object) is the text `...`.
@@ -106,8 +106,7 @@ class Parameter:
     default: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Signature:
+class Signature(Struct, frozen=True):
     """The parameters of a callable in order, without `self` and `cls`."""
 
     parameters: tuple[Parameter, ...]

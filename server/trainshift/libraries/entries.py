@@ -12,13 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass
 from enum import Enum
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
 from sys import stdlib_module_names
 from typing import Any
+
+from msgspec import Struct
 
 DATA = Path(__file__).with_name("data")
 STANDARD = "stdlib"
@@ -132,8 +133,7 @@ _BASES = {
 }
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Entry:
+class Entry(Struct, frozen=True, eq=False):
     """The entry of one member of a library; `pattern` is its name in the library's file."""
 
     package: str

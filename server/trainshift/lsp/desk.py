@@ -14,9 +14,11 @@ import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import TYPE_CHECKING, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from trainshift.engine.checking import CheckReport, Diagnostic, Weigh
 from trainshift.engine.effects.outcomes import Effects
@@ -57,8 +59,7 @@ class Outdated(Exception):
     """A newer version has arrived, or the program was closed, before the answer to a question was ready."""
 
 
-@dataclass(frozen=True)
-class State:
+class State(Struct, frozen=True, dict=True):
     """The results about one version of a program.
 
     `outline` belongs to the last version that could be parsed. With `is_full`, `report` equals that of

@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from msgspec import structs
+
 from trainshift.core.choices import CHOICES, Choices
 from trainshift.engine.own_codes import SYNTAX_ERROR
 from trainshift.engine.settings import Settings, SettingsError, read_settings
@@ -72,7 +74,7 @@ class Chosen:
         given = project.settings.given if project is not None else frozenset()
         self._exclude = project if project is not None and "exclude" in given else own
         ignores = project if project is not None and "per_file_ignores" in given else own
-        self._merged = replace(ignores, settings=merged)
+        self._merged = structs.replace(ignores, settings=merged)
 
     def excludes(self, path: str) -> bool:
         """Return whether the file at `path` is excluded."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from trainshift.engine.effects.outcomes import Outcome
 from trainshift.lsp.text.documents import Paper
@@ -11,8 +11,7 @@ from trainshift.python.source.edit import Change
 from trainshift.python.source.source import Span
 
 
-@dataclass(eq=False)
-class Outline:
+class Outline(Struct, eq=False, weakref=True):
     """The possible changes in a document, as a part of its `whole` program.
 
     `starts` are the known start files of its programs; it is converted with the first one whose program

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import logging
 import os
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from trainshift.engine.checking import check
 from trainshift.engine.live import Live
@@ -146,7 +149,11 @@ class Project:
                 environment=lambda path: environment(path, self._options_of(path).python),
             )
         found = self._declarations.of(path)
-        return replace(found, is_ignored=ignores_versions) if found is not None and found.why else found
+        return (
+            dataclasses.replace(found, is_ignored=ignores_versions)
+            if found is not None and found.why
+            else found
+        )
 
     def _options_of(self, path: str) -> Options:
         """The editor's settings for the file at `path`."""
@@ -252,8 +259,7 @@ def is_python(uri: str, language: str) -> bool:
     return language in LANGUAGES or path_of(uri).endswith((".py", ".pyi"))
 
 
-@dataclass(frozen=True)
-class Scanned:
+class Scanned(Struct, frozen=True):
     """The last scan's result for a file: its version (None if outdated), and the other files of its
     program.
     """

@@ -6,7 +6,8 @@ import ast
 import logging
 import posixpath
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from trainshift.core.program import Program
 from trainshift.engine.analysis import Analysis
@@ -34,16 +35,14 @@ _NAMES = {
 }
 
 
-@dataclass(frozen=True)
-class Place:
+class Place(Struct, frozen=True):
     """A stretch of one file of a program."""
 
     path: str
     span: Span
 
 
-@dataclass(eq=False)
-class Whole:
+class Whole(Struct, eq=False):
     """The possible changes in one program, by file path; the start file comes first.
 
     `analysis` is None if there is none, or if one of the files has changed (`is_dated`). `obstacle` is the

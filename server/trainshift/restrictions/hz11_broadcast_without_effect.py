@@ -23,7 +23,8 @@ of Horovod's callback by hand.
 from __future__ import annotations
 
 import ast
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from trainshift.core.program import Program
 from trainshift.core.report import Report

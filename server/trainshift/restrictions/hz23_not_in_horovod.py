@@ -27,7 +27,8 @@ Keras 3 works there. If Keras 3 is merely installed, the verdict is unknown.
 from __future__ import annotations
 
 import ast
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from trainshift.core.finding import Verdict
 from trainshift.core.program import Program

@@ -33,8 +33,9 @@ import ast
 import builtins
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from itertools import pairwise
+
+from msgspec import Struct
 
 from trainshift.core.finding import Finding, Related, Verdict
 from trainshift.core.layout import Layout
@@ -84,8 +85,7 @@ _DISTURBING = (
 _SETTINGS = frozenset({"os.environ", "sys.path", "sys.modules", "sys.meta_path"})
 
 
-@dataclass(frozen=True)
-class _Top:
+class _Top(Struct, frozen=True, dict=True):
     """The imports at the top and the other statements allowed there: `block`, up to the first other one,
     `end`.
 

@@ -33,7 +33,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from trainshift.core.finding import Finding, Related, Verdict
 from trainshift.core.program import Program
@@ -58,8 +59,7 @@ _TENSORFLOW = ("tensorflow.", "keras.")
 _READING = "so that the conversion knows which optimizer is stepped"
 
 
-@dataclass(frozen=True, slots=True)
-class _Global:
+class _Global(Struct, frozen=True):
     """A module-level name of an optimizer, with its bindings in text order."""
 
     name: str
@@ -67,8 +67,7 @@ class _Global:
     certain: bool
 
 
-@dataclass(frozen=True, slots=True)
-class _Use:
+class _Use(Struct, frozen=True):
     """The first place where a function reads a global name; `start` is its offset in the script."""
 
     node: ast.expr

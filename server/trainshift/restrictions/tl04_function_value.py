@@ -27,8 +27,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from trainshift.core.finding import Related
 from trainshift.core.program import Program
@@ -51,8 +52,7 @@ _STORED = "stored in a container"
 _FOR_ESTIMATOR = "given to an Estimator"
 
 
-@dataclass(frozen=True, slots=True)
-class _Use:
+class _Use(Struct, frozen=True):
     """A function used as a value: the expression, its place, and the kind of use."""
 
     node: ast.expr

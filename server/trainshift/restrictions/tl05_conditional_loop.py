@@ -33,8 +33,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from itertools import pairwise
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from trainshift.core.finding import Finding, Related
 from trainshift.core.program import Program
@@ -50,8 +52,7 @@ from trainshift.training.loops.loops import Loops
 from trainshift.training.uniformity.uniformity import Uniformity
 
 
-@dataclass(frozen=True, slots=True)
-class _Condition:
+class _Condition(Struct, frozen=True):
     """A condition around a loop: the span to point at, its wording, and its place.
 
     With `alike`, its outcome is certainly the same on every rank.

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from trainshift.core.finding import Finding, Verdict
 from trainshift.core.program import Program
@@ -24,8 +25,7 @@ _MODULE = "paddle"
 _SPEC = "InputSpec"
 
 
-@dataclass(frozen=True, slots=True)
-class InTheWay:
+class InTheWay(Struct, frozen=True):
     """A finding that prevents the full graph: its code, its offset, its text."""
 
     code: str
@@ -33,8 +33,7 @@ class InTheWay:
     message: str
 
 
-@dataclass(slots=True)
-class Made:
+class Made(Struct):
     """The result of making a function static: edits in text order, or a reason with its offset.
 
     With neither, it is static already.  `decorator` is the text above it.  With `is_full`, all of it becomes

@@ -57,8 +57,9 @@ know, they stay on every rank, and the report names them once for each library.
 from __future__ import annotations
 
 import ast
-from dataclasses import replace
 from functools import partial
+
+from msgspec.structs import replace
 
 from trainshift.core.layout import Layout
 from trainshift.core.libraries import Libraries

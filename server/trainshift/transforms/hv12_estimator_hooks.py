@@ -52,7 +52,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
@@ -85,8 +86,7 @@ _DIRECTORY = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
+class _Part(Struct, frozen=True):
     """The rewrite of one argument of an Estimator: edits, keywords to add, lines before it, and decisions."""
 
     edits: tuple[Edit, ...] = ()

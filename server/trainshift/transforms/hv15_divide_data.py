@@ -55,7 +55,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program

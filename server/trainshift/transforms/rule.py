@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TypeAlias
 
+from msgspec import Struct
+
 from trainshift.core.program import Program
 from trainshift.core.report import Report
 from trainshift.core.rule import Rule
@@ -29,8 +31,7 @@ class Consequence(Enum):
     REFUSE = "refuses the file"
 
 
-@dataclass(frozen=True, slots=True)
-class Guard:
+class Guard(Struct, frozen=True):
     """A restriction that a rule relies on, and the consequence for a change if it does not hold."""
 
     code: str

@@ -10,8 +10,9 @@ import posixpath
 import re
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from trainshift.core.choices import Choices
 from trainshift.engine import conversion

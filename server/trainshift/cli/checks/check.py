@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gc
 import os
 import pickle
@@ -12,10 +13,12 @@ import time
 from collections import deque
 from collections.abc import Callable, Generator, Hashable, Iterator, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cache, partial
 from typing import TYPE_CHECKING, TypeAlias
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from trainshift.cli.checks.report import CheckReporter, FileCheck
 from trainshift.cli.diff import STANDARD_INPUT_NAME
@@ -75,8 +78,7 @@ class Action(Enum):
 Results: TypeAlias = Generator[tuple["Job", FileCheck], None, None]
 
 
-@dataclass(frozen=True)
-class CheckRequest:
+class CheckRequest(Struct, frozen=True):
     """The request of the user.
 
     `select` (None when not given) and `ignore` are codes or prefixes of codes; `stdin_name` is what
@@ -101,8 +103,7 @@ class CheckRequest:
     cache_folder: str = ""
 
 
-@dataclass(frozen=True)
-class Job:
+class Job(Struct, frozen=True):
     """One file to check, with its settings: everything that a process needs.
 
     `name` is the name in reports, relative to which imports are resolved. `under` is the key of the settings
@@ -164,7 +165,7 @@ def _jobs(request: CheckRequest) -> Iterator[Job]:
             continue
         settings = configuration.for_file(name, request.select, request.ignore)
         if request.is_strict:
-            settings = replace(settings, restrictions=LETTER)
+            settings = dataclasses.replace(settings, restrictions=LETTER)
         yield Job(item, name, settings, request.action, request.least)
 
 
@@ -343,28 +344,30 @@ def check_file(job: Job) -> FileCheck:
     start = time.process_time()
     result = _check_file(job)
     tidy()
-    return replace(result, seconds=time.process_time() - start)
+    return dataclasses.replace(result, seconds=time.process_time() - start)
 
 
 def _check_file(job: Job) -> FileCheck:
     item = job.item
     result = FileCheck(job.name)
     if item.problem:
-        return replace(result, error=item.problem)
+        return dataclasses.replace(result, error=item.problem)
     if item.nothing:
-        return replace(result, nothing=item.nothing)
+        return dataclasses.replace(result, nothing=item.nothing)
     try:
         document = read_document(item, job.name)
-        return _checked(document, job, replace(result, nothing=document.nothing if item.named else ""))
+        return _checked(
+            document, job, dataclasses.replace(result, nothing=document.nothing if item.named else "")
+        )
     except FileProblem as problem:
         return _failed(result, problem)
     except Exception as error:
-        return replace(result, error=describe_defect(error), is_defect=True)
+        return dataclasses.replace(result, error=describe_defect(error), is_defect=True)
 
 
 def _failed(result: FileCheck, problem: FileProblem) -> FileCheck:
     position = Spot(*problem.position) if problem.position else None
-    return replace(result, error=problem.message, position=position)
+    return dataclasses.replace(result, error=problem.message, position=position)
 
 
 def _checked(document: Document, job: Job, result: FileCheck) -> FileCheck:
@@ -375,11 +378,13 @@ def _checked(document: Document, job: Job, result: FileCheck) -> FileCheck:
 
     files, demanded = files_on_disk(), partial(_demanded, job)
     fixed = fixing.fixed(document.body, job.settings, path, files, job.least, demanded)
-    before = replace(_with_report(result, path, document, fixed.before), encoding=document.file.encoding)
+    before = dataclasses.replace(
+        _with_report(result, path, document, fixed.before), encoding=document.file.encoding
+    )
     applied = dict(fixed.applied)
     after = document.after(fixed.body) if applied else document
     if job.action is Action.DIFF:
-        return replace(before, applied=applied, diffs=document.diff(after))
+        return dataclasses.replace(before, applied=applied, diffs=document.diff(after))
     try:
         if job.item.path == STANDARD_INPUT:
             print_bytes(document.file.encode(after.file.text))
@@ -387,7 +392,7 @@ def _checked(document: Document, job: Job, result: FileCheck) -> FileCheck:
             write_in_place(document.file, after.file.text)
     except FileProblem as problem:
         return _failed(before, problem)
-    result = replace(result, applied=applied, encoding=document.file.encoding)
+    result = dataclasses.replace(result, applied=applied, encoding=document.file.encoding)
     return _with_report(result, path, after, fixed.report)
 
 
@@ -422,7 +427,9 @@ def _retold(
     job: Job, found: Verdict, document: Document | None = None, result: FileCheck | None = None
 ) -> FileCheck:
     """Return a verdict as the report shows it; read the file only if it must be quoted."""
-    result = replace(result or FileCheck(job.name), programs=tuple(map(shown_path, found.programs)))
+    result = dataclasses.replace(
+        result or FileCheck(job.name), programs=tuple(map(shown_path, found.programs))
+    )
     if document is None and any(each.severity for each in found.report.diagnostics):
         try:
             document = read_document(job.item, job.name)
@@ -473,11 +480,11 @@ def _with_report(
         return replace(other, path=result.path if other.path == path else shown_path(other.path))
 
     found = tuple(each for each in report.diagnostics if each.severity)
-    return replace(
+    return dataclasses.replace(
         result,
         shown=document.shown() if found and document is not None else Shown(),
         diagnostics=tuple(
-            replace(each, related=tuple(map(named, each.related))) if each.related else each
+            dataclasses.replace(each, related=tuple(map(named, each.related))) if each.related else each
             for each in (document.diagnostics(found) if document is not None else ())
         ),
         suppressed=report.suppressed,

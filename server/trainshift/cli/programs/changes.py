@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from trainshift.cli.diff import unified_diff
 from trainshift.cli.documents import Document, Shown
@@ -15,8 +17,7 @@ from trainshift.engine.own_codes import SYNTAX_ERROR
 from trainshift.host.files import FileProblem, SourceFile, shown_path
 
 
-@dataclass(frozen=True)
-class ChangedFile:
+class ChangedFile(Struct, frozen=True):
     """A file of a program: its absolute path, its content, and its new content."""
 
     path: str

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import NamedTuple
+
+from msgspec import Struct, field
 
 from trainshift.cli.options import STANDARD_STREAM
 from trainshift.cli.report import Mode
@@ -30,8 +31,7 @@ class At(NamedTuple):
     file: str = ""
 
 
-@dataclass(frozen=True)
-class Request:
+class Request(Struct, frozen=True):
     """The request of the user; `output` (a path, or "-") belongs to Mode.OUTPUT only.
 
     `at` is a line of the one input or of its program, `only` the one file of its program to convert.

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from trainshift.core.choices import Choices
 from trainshift.engine.claims import KeptClaims

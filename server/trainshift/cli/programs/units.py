@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from trainshift.cli.programs.sources import Sources, home
 from trainshift.engine.programs import Programs
@@ -15,8 +17,7 @@ from trainshift.host.walk import STANDARD_INPUT, Input
 _TESTS = "it is a test; name it to convert it too"
 
 
-@dataclass(frozen=True)
-class Unit:
+class Unit(Struct, frozen=True):
     """A unit of work: the program that a file starts, or an input that is not a program.
 
     `path` is the absolute path of the start file, a script or a notebook, "" for what is no program: standard

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import os
 import sys
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import click
+from msgspec import Struct, field
 
 from trainshift.cli.options import (
     STANDARD_STREAM,
@@ -103,8 +103,7 @@ def static(ctx: click.Context, /, **options: Any) -> None:
     ctx.exit(_static(_Options(**options)))
 
 
-@dataclass(frozen=True)
-class _Options(Wanted):
+class _Options(Wanted, frozen=True):
     """The options of the command line, by parameter name."""
 
     paths: tuple[str, ...]
@@ -115,8 +114,7 @@ class _Options(Wanted):
     exclude: tuple[str, ...]
 
 
-@dataclass
-class _Outcome:
+class _Outcome(Struct):
     """The outcome for one file, with the keys of the JSON document."""
 
     path: str

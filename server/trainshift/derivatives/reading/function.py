@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol
+
+from msgspec import Struct
 
 from trainshift.derivatives.reading.kinds import Kind
 from trainshift.derivatives.reading.module import Module
@@ -26,8 +27,7 @@ Rows = Mapping[str, table.Row]
 CHANGING_METHODS = frozenset(("append", "extend", "insert", "update", "pop"))
 
 
-@dataclass(frozen=True, slots=True)
-class Alias:
+class Alias(Struct, frozen=True):
     """Two names that may be one object, because of a statement.
 
     `unless`: a condition under which they are different, such as for numbers. `is_twice`: a container with
@@ -54,8 +54,7 @@ class Alias:
         return ast.Assert(copied(self.unless), ast.Constant(f"{names}, which is changed"))
 
 
-@dataclass(frozen=True, slots=True)
-class Summary:
+class Summary(Struct, frozen=True):
     """The summary of a function's calls, by the function's names for outer objects.
 
     `returned` may be in its value, and it may mutate the parameters `mutated`, or elements of the kinds in
@@ -67,8 +66,7 @@ class Summary:
     mutated: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class Conflict:
+class Conflict(Struct, frozen=True):
     """A mutation of an object that two names share; with `whole`, of a whole array, such as by `+=`."""
 
     alias: Alias

@@ -6,7 +6,8 @@ import ast
 import builtins
 import math
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.reaching_bindings import Reaching
@@ -48,8 +49,7 @@ _OF_FUNCTIONS = frozenset(("__code__", "__defaults__", "__kwdefaults__"))
 FunctionNode = ast.FunctionDef | ast.Lambda
 
 
-@dataclass(frozen=True)
-class Meaning:
+class Meaning(Struct, frozen=True):
     """The only meaning of a global name whenever the derivative may be called.
 
     `library` is a full name; for a member of the file itself, or of a file beside it, it begins with a dot.

@@ -5,7 +5,8 @@ pass needs.
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from trainshift.derivatives.reading.function import Function, bound
 from trainshift.derivatives.reading.reader import Reader
@@ -19,8 +20,7 @@ from trainshift.python.rewrite import terms
 CHEAP = frozenset(("len", "isinstance", "float", "abs", "int"))
 
 
-@dataclass(eq=False)
-class Node:
+class Node(Struct, eq=False):
     """One operation of an expression.
 
     `sort`: `still` (not active), `name`, `row` (of the table), `call` (of a function of the file), `item`,

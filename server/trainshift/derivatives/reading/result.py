@@ -6,13 +6,14 @@ import ast
 from dataclasses import dataclass
 from typing import Literal
 
+from msgspec import Struct
+
 from trainshift.python.source.edit import Edit
 
 Mode = Literal["forward", "reverse"]
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Refusal:
+class Refusal(Struct, frozen=True, order=True):
     """A place that cannot be differentiated, with the reason.
 
     Lines and columns count from 1, columns in code points.
@@ -23,8 +24,7 @@ class Refusal:
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class Refused:
+class Refused(Struct, frozen=True):
     """All reasons for a refusal of the function, in text order; at least one."""
 
     function: str
@@ -55,8 +55,7 @@ class NotFound(Exception):
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class Derived:
+class Derived(Struct, frozen=True):
     """A function's derivative.
 
     `edits` are disjoint and in text order; none if the file already has the same derivative. `text` is the

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from trainshift.derivatives.reading.function import Function
 from trainshift.python.flow.cfg_builder import build
@@ -17,8 +18,7 @@ Back = Callable[[], None]
 """Adds the statements of the adjoint pass that belong to a part of the primal pass."""
 
 
-@dataclass
-class Block:
+class Block(Struct, dict=True):
     """The block being read: the first statements of its adjoint pass."""
 
     statements: Sequence[ast.stmt]

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Struct, frozen=True):
     """The derivative of one operation.
 
     `params` are its parameters in order.  With `elementwise`, the result has the broadcast shape of its

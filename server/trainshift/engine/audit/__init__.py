@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from trainshift.core.program import Program
 from trainshift.engine.audit.hazards import original, serious
@@ -38,8 +39,7 @@ _DOUBTED, _AUDITED = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Fault:
+class Fault(Struct, frozen=True):
     """A defect of a conversion's result; not `certain` if the script does not show enough.
 
     `span` is the place in the converted text; for a program, in all files one after another.  `code` is the

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from trainshift.core.finding import Finding, Verdict
 from trainshift.core.program import Program

@@ -9,9 +9,10 @@ import posixpath
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from trainshift.core.choices import Choices
 from trainshift.core.finding import Finding, Verdict

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from itertools import accumulate
 from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from trainshift.core.finding import Effect, Finding, Verdict
 from trainshift.engine.findings import Judgement

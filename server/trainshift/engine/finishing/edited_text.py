@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from trainshift.python.lazy import cached_property
 from trainshift.python.rewrite.line_breaks import LogicalLine, logical_lines
@@ -13,8 +14,7 @@ from trainshift.python.source.edit import Edit, apply
 from trainshift.python.source.source import Source, Span
 
 
-@dataclass(frozen=True)
-class Manner:
+class Manner(Struct, frozen=True):
     """The format of a file: one level of its indentation, and the longest line allowed."""
 
     unit: str

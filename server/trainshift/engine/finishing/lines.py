@@ -6,7 +6,8 @@ import ast
 import re
 from bisect import bisect_right
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from trainshift.engine.finishing.edited_text import Edited, Manner, row_of
 from trainshift.engine.finishing.joined_guards import guards_in

@@ -17,8 +17,9 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import groupby, pairwise
+
+from msgspec import Struct
 
 from trainshift.engine.finishing.edited_text import Edited, Manner
 from trainshift.python.source.edit import Edit
@@ -36,8 +37,7 @@ _DEFERRED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 _REPEATING = (ast.For, ast.AsyncFor, ast.While, *_DEFERRED)
 
 
-@dataclass(frozen=True, eq=False)
-class _Listed:
+class _Listed(Struct, frozen=True, eq=False):
     """A literal list that is an argument by name of the call of a statement."""
 
     statement: ast.stmt
@@ -48,8 +48,7 @@ class _Listed:
     """The nodes around the statement, from its function or the module down to its block."""
 
 
-@dataclass(frozen=True, eq=False)
-class _Naming:
+class _Naming(Struct, frozen=True, eq=False):
     """The edits that give a list a name, and the statements that they change; the last has the call."""
 
     statements: tuple[ast.stmt, ...]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from trainshift.core.finding import Verdict
 from trainshift.core.libraries import Libraries
@@ -108,8 +109,7 @@ _BACKEND = 'Keras runs on {backend} here, and Horovod needs TensorFlow; set KERA
 _OF_LOOPS = "TL02"  # Its page lists the loops that can be converted.
 
 
-@dataclass(frozen=True, slots=True)
-class Outlook:
+class Outlook(Struct, frozen=True):
     """The answer to "can this script be converted?"; if not, whether that is a refusal, the reason, and the
     place.
 

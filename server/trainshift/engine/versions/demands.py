@@ -12,9 +12,11 @@ import json
 import logging
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from trainshift.engine.versions.syntaxes import caret, conda, pep440
 
@@ -56,8 +58,7 @@ _PYTHONS = tuple(f"3.{minor}.{patch}" for minor in range(9, 14) for patch in (0,
 _MACHINES = ("x86_64", "aarch64")
 
 
-@dataclass(frozen=True, slots=True)
-class Demand:
+class Demand(Struct, frozen=True):
     """One declaration of a package: every version that it allows is in one of `allowed`; none if unreadable.
 
     `asks` is the constraint as written; with `locked`, it is from a lock file.
@@ -71,16 +72,14 @@ class Demand:
     locked: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Declared:
+class Declared(Struct, frozen=True):
     """The requirements in a file, and the paths of the files that it includes, relative to it."""
 
     demands: tuple[Demand, ...] = ()
     includes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class _Entry:
+class _Entry(Struct, frozen=True):
     """A constraint as written in a file; `syntax` converts `asks` to alternatives in the syntax of PEP
     440.
     """
@@ -92,8 +91,7 @@ class _Entry:
     marker: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class _Include:
+class _Include(Struct, frozen=True):
     path: str
 
 

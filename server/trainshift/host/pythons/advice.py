@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from trainshift.host.pythons.installed import Installed, NoAnswer, ask
 from trainshift.host.pythons.recipe import (
@@ -21,16 +22,14 @@ from trainshift.host.pythons.recipe import (
 _SUPPORTED = f"{'.'.join(map(str, LINES[0].first))} to {'.'.join(map(str, LINES[-1].last))}"
 
 
-@dataclass(frozen=True)
-class Recipe:
+class Recipe(Struct, frozen=True):
     """One way to install the missing parts: the build, and its commands in order."""
 
     build: Build
     commands: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class Advice:
+class Advice(Struct, frozen=True):
     """The result of an inspection: what the installation lacks, and how to get it.
 
     `ready`: Horovod works with its TensorFlow.  `says`: the result and the reason, in one or two sentences

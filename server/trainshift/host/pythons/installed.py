@@ -7,9 +7,11 @@ import os
 import shutil
 import subprocess
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 _PROBE = Path(__file__).with_name("probe.py")
 _TIME_LIMIT = 180
@@ -19,8 +21,7 @@ class NoAnswer(Exception):
     """The reason why a Python cannot be inspected, as a sentence without its full stop."""
 
 
-@dataclass(frozen=True)
-class Installed:
+class Installed(Struct, frozen=True):
     """The packages installed in the Python at `path`; a version is empty if the package is missing.
 
     With `loads`, Horovod could be imported with this TensorFlow; otherwise `problem` is the reason, if both

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from trainshift.host.pythons.patch import FIRST_PATCHED
 
@@ -15,8 +16,7 @@ _WITH_TENSORFLOW = "HOROVOD_WITH_TENSORFLOW=1 HOROVOD_WITHOUT_PYTORCH=1 HOROVOD_
 _SOURCE = f"horovod-{HOROVOD}"
 
 
-@dataclass(frozen=True)
-class TensorFlows:
+class TensorFlows(Struct, frozen=True):
     """A line of TensorFlow releases: first, last, Pythons with wheels for all, their Keras, and the
     recommended release.
     """
@@ -35,8 +35,7 @@ LINES = (
 """The tested version lines; the first one has the Keras that results are written for by default."""
 
 
-@dataclass(frozen=True)
-class Build:
+class Build(Struct, frozen=True):
     """A way to build Horovod: its purpose, environment variables and requirements, and whether we have
     run it.
     """

@@ -9,10 +9,11 @@ from __future__ import annotations
 import posixpath
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
 from lsprotocol import types
+from msgspec import Struct
+from msgspec.structs import replace
 
 from trainshift.core.finding import Finding
 from trainshift.engine.checking import CheckReport, Diagnostic
@@ -53,8 +54,7 @@ class NotPossible(Exception):
     """An action that cannot be carried out, and the reason."""
 
 
-@dataclass(frozen=True)
-class Wanted:
+class Wanted(Struct, frozen=True):
     """A request for a menu: a span of one document, and the kinds wanted (None for all).
 
     `round` is the number of changes of other files of its programs; with `is_hinted`, the request is for

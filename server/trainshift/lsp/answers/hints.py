@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from difflib import ndiff
 from itertools import groupby
 from textwrap import dedent
+
+from msgspec.structs import replace
 
 from trainshift.engine.conversion import finished_plan
 from trainshift.engine.registry import BY_CODE

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from trainshift.engine.analysis import Analysis
 from trainshift.engine.conversion import Conversion, Note

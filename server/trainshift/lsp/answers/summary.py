@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import posixpath
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import replace
 from typing import Any, cast
 
 from lsprotocol.types import Range
+from msgspec.structs import replace
 
 from trainshift.engine.checking import Diagnostic, has_signs
 from trainshift.engine.conversion import Conversion, Note, carry_out
@@ -119,7 +120,7 @@ def conversion_of(
         raise Outdated
     runtime = whole.runtime
     if runtime is not None and ignores_versions:
-        runtime = replace(runtime, is_ignored=True)
+        runtime = dataclasses.replace(runtime, is_ignored=True)
     cells = state.paper.cells
     apart = cells.starts if cells is not None else ()
     conversion = carry_out(whole.analysis, chosen=chosen, without=without, runtime=runtime, apart=apart)

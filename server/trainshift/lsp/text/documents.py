@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from trainshift.engine.cells import Cells
 from trainshift.lsp.text.positions import Place, Positions, joined, replaced
@@ -17,8 +18,7 @@ from trainshift.python.source.edit import Edit
 from trainshift.python.source.source import BOM, Source, Span
 
 
-@dataclass(frozen=True)
-class Change:
+class Change(Struct, frozen=True):
     """A change of a document: the text between two positions, or all of it if they are None."""
 
     text: str
@@ -33,8 +33,7 @@ class Within(NamedTuple):
     offset_of: Callable[[int], int]
 
 
-@dataclass(frozen=True)
-class Part:
+class Part(Struct, frozen=True, dict=True):
     """A document of the client: its exact text, and its offset in the program.
 
     `hidden` are the code points at its start that the program leaves out (a byte order mark).  A cell of a
@@ -97,8 +96,7 @@ def plain(uri: str, version: int | None, text: str, encoding: str) -> Part:
     return Part(uri, version, text, encoding, hidden=len(BOM) if text.startswith(BOM) else 0)
 
 
-@dataclass(frozen=True)
-class Paper:
+class Paper(Struct, frozen=True, dict=True):
     """One version of a program: its text, and its documents, one for each of its `cells`.
 
     `path` is the absolute path of a notebook, "" if it has no file.

@@ -16,8 +16,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Container, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from enum import Enum
+
+from msgspec import Struct, field
 
 from trainshift.python.flow.traversal import postorder, reachable
 
@@ -59,8 +60,7 @@ class Role(Enum):
     RESUME = "a `finally` goes on the way that led to it"
 
 
-@dataclass(eq=False, slots=True)
-class Point:
+class Point(Struct, eq=False):
     """A place of the graph.
 
     `node` is its statement, handler (`HANDLER`, `CAUGHT`) or case (`CASE`, `CAPTURE`, `GUARD`), and `parts`
@@ -79,8 +79,7 @@ class Point:
         return f"<{self.index} {self.role.name}{line and f' line {line}'}>"
 
 
-@dataclass(eq=False, slots=True)
-class Edge:
+class Edge(Struct, eq=False):
     """A passage from one point to another.
 
     It is `implicit` if an operation fails without a `raise` or `assert`, and a `back` edge if it leads to the

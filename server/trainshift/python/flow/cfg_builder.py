@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from trainshift.python.flow.cfg import Cfg, Edge, EdgeKind, Point, Role
 from trainshift.python.flow.evaluation import (
@@ -38,8 +39,7 @@ def build(code: Code, ends: Ends = never_ends, swallows: Swallows = may_swallow)
     return _Builder(ends, swallows).build(code)
 
 
-@dataclass(eq=False)
-class _Frame:
+class _Frame(Struct, eq=False):
     """A frame that a jump passes on its way out of nested blocks; jumps that stop here wait in `pending`, by
     kind.
     """

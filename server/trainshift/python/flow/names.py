@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from trainshift.python.flow.cfg import Cfg, Point, Role
 from trainshift.python.flow.evaluation import FUNCTIONS
@@ -25,8 +26,7 @@ _CONSUMERS = frozenset(
 _READS_ALL = frozenset({"locals", "vars", "dir", "eval", "exec"})
 
 
-@dataclass
-class Uses:
+class Uses(Struct):
     """The uses of names by code: reads, bindings and deletions in its own scope."""
 
     read: set[str] = field(default_factory=set)
@@ -270,8 +270,7 @@ def _surely_bound(node: ast.AST) -> set[str]:
     return set[str]().union(*map(_surely_bound, ast.iter_child_nodes(node)))
 
 
-@dataclass(frozen=True)
-class Closures:
+class Closures(Struct, frozen=True):
     """The inner functions of a scope, and the times when they may run.
 
     A function that is only called by its own name (a `def`, or `name = lambda ...`) runs where that name is

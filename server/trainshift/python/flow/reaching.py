@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from trainshift.python.flow.cfg import Cfg, Point, Role, reached
 from trainshift.python.flow.cfg_builder import Code
@@ -19,8 +20,7 @@ from trainshift.python.flow.solver import Analysis, Solution, solve
 ANY = "*"
 
 
-@dataclass(frozen=True)
-class Definition:
+class Definition(Struct, frozen=True):
     """A binding of a name: by a point of the graph, by a parameter (`node` is the `ast.arg`), or from
     elsewhere.
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Generic, TypeAlias, TypeVar
+
+from msgspec import Struct, field
 
 from trainshift.python.flow.traversal import reachable
 from trainshift.python.names.occurrence import Keyed
@@ -21,8 +22,7 @@ _MOST_ROUNDS = 6
 _DEEPEST = 80
 
 
-@dataclass(eq=False, slots=True)
-class _Undecided(Generic[T]):
+class _Undecided(Struct, Generic[T], eq=False):
     """A question without a final answer: it is open, or in a cycle with an open one.
 
     `index` is its place among the undecided ones, `low` that of the first one that it is known to lead to.

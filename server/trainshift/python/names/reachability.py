@@ -132,16 +132,18 @@ class _Spread:
             return True
         home = self._homes[facts]
         stars = {Module(path) for path in home.star_paths}
-        for root, *parts in facts.once(_whole_reads):
-            parts = parts[:-1] if parts and parts[-1] == "__dict__" else parts
+        for root, read in facts.once(_whole_reads).items():
             imported = self._imported(home, root)
             values: Iterable[Value] = stars if imported is None else imported
-            parts = [root, *parts] if imported is None else parts
-            for part in parts:
-                of_modules = [each for each in values if isinstance(each, Module)]
-                values = {value for each in of_modules for value in home.names.attribute_of(each, part)}
-            if any(isinstance(each, Module) for each in values):
-                return True
+            if not values:
+                continue
+            for parts in read if imported is not None else [(root, *parts) for parts in read]:
+                found = values
+                for part in parts:
+                    of_modules = [each for each in found if isinstance(each, Module)]
+                    found = {value for each in of_modules for value in home.names.attribute_of(each, part)}
+                if any(isinstance(each, Module) for each in found):
+                    return True
         return False
 
     def _imported(self, home: LinkedScript, name: str) -> set[Value] | None:
@@ -340,15 +342,19 @@ def _is_own_metaclass(given: ast.keyword) -> bool:
     return given.arg == "metaclass" and last_name(given.value) != "ABCMeta"
 
 
-def _whole_reads(facts: ChunkSyntax) -> list[list[str]]:
-    """The parts of each dotted name that a chunk reads, the longest ones."""
-    found: list[list[str]] = []
+def _whole_reads(facts: ChunkSyntax) -> dict[str, set[tuple[str, ...]]]:
+    """The dotted names that a chunk reads, the longest ones: their further parts by the first one.
+
+    A final ``__dict__`` is left out, because it gives what its module does.
+    """
+    found: dict[str, set[tuple[str, ...]]] = {}
     waiting: list[ast.AST] = [statement.node for statement in facts.top]
     while waiting:
         node = waiting.pop()
         name = dotted(node) if isinstance(node, ast.Name | ast.Attribute) else ""
         if name:
-            found.append(name.split("."))
+            root, *parts = name.split(".")
+            found.setdefault(root, set()).add(tuple(parts[:-1] if parts[-1:] == ["__dict__"] else parts))
         else:
             waiting += ast.iter_child_nodes(node)
     return found

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.scoping import owner_of
@@ -16,8 +17,7 @@ from trainshift.python.syntax.chunk_syntax import COMPREHENSIONS, ChunkSyntax, S
 REFLECTION = frozenset({"globals", "locals", "vars", "eval", "exec", "__all__"})
 
 
-@dataclass(frozen=True, slots=True)
-class NameUse:
+class NameUse(Struct, frozen=True):
     """A read of a name, in `scope` and `statement`.
 
     `string` is the f-string that contains it, in which positions are unreliable before Python 3.12.

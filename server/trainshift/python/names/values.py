@@ -4,67 +4,60 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from trainshift.python.syntax.chunk_syntax import Scope, Statement
 
 
-@dataclass(frozen=True, slots=True)
-class Library:
+class Library(Struct, frozen=True):
     """A module, class or function of a library, by its full name as imported."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Module:
+class Module(Struct, frozen=True):
     """A module of the workspace: the path of its file, or of the directory of a package without one."""
 
     path: str
 
 
-@dataclass(frozen=True, slots=True)
-class Instance:
+class Instance(Struct, frozen=True):
     """The result of calling the library's `cls`, at the call `node`; `cls` is canonical if known."""
 
     cls: str
     node: ast.Call
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
+class Member(Struct, frozen=True):
     """A library attribute or method of an object: ``dataset.batch``."""
 
     owner: Instance | UserInstance
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Function:
+class Function(Struct, frozen=True):
     """A function or lambda of the script; `owner` is the object that it is bound to, if any."""
 
     scope: Scope
     owner: UserInstance | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Class:
+class Class(Struct, frozen=True):
     """A class of the script."""
 
     scope: Scope
 
 
-@dataclass(frozen=True, slots=True)
-class UserInstance:
+class UserInstance(Struct, frozen=True):
     """An object of a class of the script; `node` is the call that created it, None for ``self``."""
 
     scope: Scope
     node: ast.Call | None
 
 
-@dataclass(frozen=True, slots=True)
-class Display:
+class Display(Struct, frozen=True):
     """A literal list, tuple, set, dict or comprehension in the script."""
 
     node: ast.expr
@@ -72,15 +65,13 @@ class Display:
     statement: Statement | None
 
 
-@dataclass(frozen=True, slots=True)
-class Literal:
+class Literal(Struct, frozen=True):
     """A number, string or other constant, or arithmetic on such, whose value is not computed but `...`."""
 
     value: object
 
 
-@dataclass(frozen=True, slots=True)
-class Unknown:
+class Unknown(Struct, frozen=True):
     """A value that the script does not show."""
 
 

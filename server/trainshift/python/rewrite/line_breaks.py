@@ -13,7 +13,9 @@ import keyword
 import tokenize
 import unicodedata
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 _OPENING, _CLOSING = ("(", "[", "{"), (")", "]", "}")
 _COMPREHENSION, _COMMA, _TERNARY, _LOGIC, _STRING, _COMPARATOR, _DOT = 20, 18, 16, 14, 12, 10, 1
@@ -32,8 +34,7 @@ class _CannotSplit(Exception):
     """A line to which one way of breaking does not apply."""
 
 
-@dataclass(eq=False, slots=True)
-class _Leaf:
+class _Leaf(Struct, eq=False):
     """A token with the space before it, the comments after it, and the bracket around it.
 
     One without text is a parenthesis that is invisible until a line is broken there.
@@ -69,8 +70,7 @@ class _Leaf:
         return len(self.space) + width(self.text) + sum(2 + width(each) for each in self.comments)
 
 
-@dataclass(eq=False, slots=True)
-class _Line:
+class _Line(Struct, eq=False):
     """Leaves that are to become one row, indented by `depth` units relative to the statement."""
 
     leaves: list[_Leaf]
@@ -129,8 +129,7 @@ def _is_magic(leaves: list[_Leaf], closing: _Leaf) -> bool:
     return sum(priority == _COMMA for priority in inside.delimiters.values()) > 1
 
 
-@dataclass(frozen=True, slots=True)
-class _Split:
+class _Split(Struct, frozen=True):
     head: _Line
     body: _Line
     tail: _Line
@@ -138,8 +137,7 @@ class _Split:
     closing: _Leaf
 
 
-@dataclass(frozen=True, slots=True)
-class _Breaker:
+class _Breaker(Struct, frozen=True):
     """Breaks the lines of one statement, whose first row is indented by `indent`."""
 
     indent: int
@@ -394,8 +392,7 @@ def width(text: str) -> int:
 # Reading
 
 
-@dataclass(frozen=True, slots=True)
-class LogicalLine:
+class LogicalLine(Struct, frozen=True):
     """A simple statement, or the header of a compound one: its span, its tokens and their rows from 0."""
 
     first: int

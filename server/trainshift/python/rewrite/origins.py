@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 
-@dataclass(slots=True)
-class Origin:
+class Origin(Struct):
     """The origin of a statement.
 
     Comments above the line `above` go above it, and the one beside the statement `beside` goes beside it.

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping, Sequence, Set
-from dataclasses import dataclass
 from typing import Generic, TypeVar
+
+from msgspec import Struct
 
 from trainshift.python.flow.evaluation import outcome
 from trainshift.python.flow.exits import Completion, completions, leaves
@@ -18,8 +19,7 @@ from trainshift.python.syntax.slotted_ast import kind_of
 S = TypeVar("S")
 
 
-@dataclass(frozen=True, slots=True)
-class Leave(Generic[S]):
+class Leave(Struct, Generic[S], frozen=True):
     """The code that replaces exits of one kind.
 
     `at` creates it from an exit; `again` creates it where a named flag shows that an exit was reached. `flag`

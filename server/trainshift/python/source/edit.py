@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from enum import Enum, IntEnum
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from trainshift.python.source.source import Span
 
@@ -26,8 +28,7 @@ class Side(IntEnum):
     BEFORE = 2
 
 
-@dataclass(frozen=True, slots=True)
-class Edit:
+class Edit(Struct, frozen=True):
     """Replace the code points `start`..`end` of the baseline by `text` (an insertion if equal)."""
 
     start: int
@@ -58,8 +59,7 @@ class Suits(Enum):
     ALL = "all"
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(Struct, frozen=True):
     """One rule applied to one statement: kept or dropped as a whole.
 
     `target` is the statement's span.  `requires` are the edits that this change shares with others (the
@@ -84,8 +84,7 @@ class Change:
     because: Span | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Withheld:
+class Withheld(Struct, frozen=True):
     """A change that was not made.
 
     `causes` are the codes of the restrictions that it is withheld for, if it names any.  With `essential`,
@@ -99,8 +98,7 @@ class Withheld:
     causes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Remark:
+class Remark(Struct, frozen=True):
     """Code that a rule leaves alone on purpose, with the consequence.
 
     With `is_doubt`, the ranks may diverge or wait for each other because of it.
@@ -112,8 +110,7 @@ class Remark:
     is_doubt: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Struct, frozen=True):
     """The result of a merge: disjoint edits in text order, and their changes."""
 
     edits: tuple[Edit, ...]

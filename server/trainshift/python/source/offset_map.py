@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from trainshift.python.source.edit import Edit
 from trainshift.python.source.source import Span

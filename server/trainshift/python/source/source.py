@@ -11,8 +11,9 @@ import re
 from array import array
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import accumulate
+
+from msgspec import Struct
 
 from trainshift.python.lazy import cached_property
 
@@ -25,8 +26,7 @@ def one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Span:
+class Span(Struct, frozen=True, order=True):
     """A half-open range of code points."""
 
     start: int

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TypeVar
+
+from msgspec import Struct
 
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class BoundCall:
+class BoundCall(Struct, frozen=True):
     """The arguments of a call by parameter.
 
     `given` are the explicit arguments, positional ones first; `defaulted` the defaults of omitted ones;

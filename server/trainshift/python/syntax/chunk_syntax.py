@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Literal, NamedTuple, TypeAlias, TypeVar
+
+from msgspec import Struct, field
 
 from trainshift.python.lazy import cached_property
 from trainshift.python.source.source import Source, Span
@@ -42,8 +43,7 @@ class Rest(NamedTuple):
 Slot: TypeAlias = int | Rest
 
 
-@dataclass(eq=False, slots=True)
-class Scope:
+class Scope(Struct, eq=False):
     """A namespace: a chunk's share of the module, a function, a class, or a comprehension."""
 
     kind: Literal["module", "function", "class", "comprehension"]
@@ -88,8 +88,7 @@ class Scope:
         return None
 
 
-@dataclass(eq=False, slots=True)
-class Statement:
+class Statement(Struct, eq=False):
     """A statement, its place in its block, and the scope it runs in."""
 
     node: ast.stmt
@@ -135,8 +134,7 @@ class Statement:
         return self.parent is not None and self.parent.scope is self.scope
 
 
-@dataclass(eq=False, slots=True)
-class Binding:
+class Binding(Struct, eq=False):
     """One binding of a name, an attribute or an item to a value.
 
     `value` is the bound expression ("value"), the iterable ("element"), the context manager ("context") or a
@@ -163,8 +161,7 @@ class Binding:
         return value
 
 
-@dataclass(eq=False, slots=True)
-class Site:
+class Site(Struct, eq=False):
     """A call: its node, and the statement and scope that contain it.
 
     `name` is the last part of the called name: ``save`` for ``self.model.save(...)``.
@@ -179,16 +176,14 @@ class Site:
     name: str
 
 
-@dataclass(eq=False, slots=True)
-class AttributeBinding:
+class AttributeBinding(Struct, eq=False):
     """``base.attribute = value`` in any form."""
 
     base: ast.expr
     binding: Binding
 
 
-@dataclass(eq=False, slots=True)
-class ItemBinding:
+class ItemBinding(Struct, eq=False):
     """An assignment ``base[key] = value``, or an addition such as ``base.append(value)`` without a key."""
 
     base: ast.expr

@@ -11,8 +11,9 @@ import ast
 import re
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from trainshift.python.source.source import Source
 from trainshift.python.syntax.chunk_syntax import ChunkSyntax
@@ -30,8 +31,7 @@ _MOST_EDITED = 12_000
 _Parsed: TypeAlias = Callable[[str], list[ast.stmt]]
 
 
-@dataclass(frozen=True, slots=True)
-class ParseFailure:
+class ParseFailure(Struct, frozen=True):
     """A syntax error: a message with a 1-based line and column (code points)."""
 
     message: str
@@ -39,8 +39,7 @@ class ParseFailure:
     column: int
 
 
-@dataclass(frozen=True, slots=True)
-class Chunk:
+class Chunk(Struct, frozen=True):
     """Whole lines of a script: the offset, the text, and its parsed syntax."""
 
     offset: int

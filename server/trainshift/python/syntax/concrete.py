@@ -6,11 +6,10 @@ syntax.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class Argument:
+class Argument(Struct, frozen=True):
     """One argument of a call.
 
     `start`..`end` is the argument with its keyword or stars but without its comma, in code points from the
@@ -23,8 +22,7 @@ class Argument:
     end: int
 
 
-@dataclass(frozen=True, slots=True)
-class CallSyntax:
+class CallSyntax(Struct, frozen=True):
     """The offsets of a call's parts, in code points from its start.
 
     `opening` is the offset after the opening parenthesis.

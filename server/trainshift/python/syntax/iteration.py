@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import Enum, auto
+
+from msgspec import Struct
 
 
 class Step(Enum):
@@ -42,8 +43,7 @@ class Gets(Enum):
     """The value of a dict at the key of the iteration."""
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(Struct, frozen=True):
     """A part of a loop's target: what it gets, and the iterable or dict of which it gets it."""
 
     target: ast.expr

@@ -8,8 +8,9 @@ from __future__ import annotations
 import ast
 import tokenize
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import IntEnum
+
+from msgspec import Struct
 
 from trainshift.python.source.source import Span
 from trainshift.python.syntax.slotted_ast import kind_of
@@ -91,8 +92,7 @@ _ASKED: dict[tuple[type[ast.AST], str], Level] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
+class Frame(Struct, frozen=True):
     """Code with a hole for an expression: the text before it and after it.
 
     `asks` is the precedence required of the expression, `level` that of the whole.  A frame that begins with

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from enum import IntEnum
+
+from msgspec import Struct
 
 from trainshift.python.names.script import Script
 from trainshift.python.source.source import one_line
@@ -29,8 +30,7 @@ class Effect(IntEnum):
     ACTS = 3
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class SideEffect:
+class SideEffect(Struct, frozen=True, eq=False):
     """One side effect: `what` is a verb phrase, and `node` (read in `scope`) has it.
 
     `changed` is the object that a method mutates.  `origin` is the effect in a function that `node` runs.

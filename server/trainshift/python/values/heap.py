@@ -6,9 +6,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Hashable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from enum import Enum
 from typing import TypeAlias, TypeVar
+
+from msgspec import Struct
 
 from trainshift.python.flow.solver import Diverges
 
@@ -37,8 +38,7 @@ ANY = _Any.ANY
 REST = _Any.REST
 
 
-@dataclass(frozen=True, slots=True)
-class Attribute:
+class Attribute(Struct, frozen=True):
     """The key of an attribute."""
 
     name: str
@@ -61,8 +61,7 @@ class Sort(Enum):
     __hash__ = object.__hash__
 
 
-@dataclass(frozen=True, slots=True)
-class Object:
+class Object(Struct, frozen=True):
     """An object, or all objects that share one place of creation.
 
     `where` is a node or a `Variable`; `of` is the container of a placeholder, or a called function's
@@ -129,8 +128,7 @@ def key_of(place: ast.expr) -> Hashable:
     return ANY
 
 
-@dataclass(frozen=True, slots=True)
-class State:
+class State(Struct, frozen=True):
     """The abstract state at a point: values of variables, contents of objects, duplicates, escaped objects.
 
     `shared` are the objects that were put into a container while another container held them.

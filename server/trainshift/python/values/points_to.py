@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from trainshift.python.flow.cfg import Cfg, Edge, EdgeKind, Point, Role
 from trainshift.python.flow.cfg_builder import build

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol, TypeAlias
+
+from msgspec import Struct
 
 from trainshift.libraries.containers import METHODS
 from trainshift.python.flow.cfg import Point, Role
@@ -40,8 +41,7 @@ from trainshift.python.values.heap import (
 FunctionNode: TypeAlias = "ast.FunctionDef | ast.Lambda"
 
 
-@dataclass(frozen=True, slots=True)
-class Gives:
+class Gives(Struct, frozen=True):
     """The result of calling a function whose code is not available.
 
     `same`: its value may be one of these; `part`: it may be in one of these; `holding`: it is a new container
@@ -59,8 +59,7 @@ class Gives:
 NOTHING = Gives()
 
 
-@dataclass(frozen=True, slots=True)
-class Operation:
+class Operation(Struct, frozen=True):
     """The possible effects of an operator: join its operands' elements, mutate its target."""
 
     joins: bool = True
@@ -98,8 +97,7 @@ class Policy(Protocol):
         """The result of calling a function whose code is not available; None if it is unknown."""
 
 
-@dataclass(frozen=True, slots=True)
-class Summary:
+class Summary(Struct, frozen=True):
     """The summary of a function's calls: result, mutations and final state."""
 
     returned: Bits = 0
@@ -108,8 +106,7 @@ class Summary:
     is_known: bool = True
 
 
-@dataclass(slots=True)
-class FunctionScope:
+class FunctionScope(Struct):
     """A function, and the names that are its own."""
 
     node: FunctionNode

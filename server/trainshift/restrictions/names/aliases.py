@@ -9,7 +9,8 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
@@ -40,8 +41,7 @@ _IMPORT_ERRORS = frozenset({"ImportError", "ModuleNotFoundError", "Exception", "
 _DISPLAYS = (ast.List, ast.Tuple, ast.Set, ast.Dict)
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Alias:
+class Alias(Struct, frozen=True, eq=False):
     """A binding, other than an import, to TensorFlow or to members of it.
 
     `names` are the possible full names of `value`.  If it is `dynamic`, the script computes a name at run
@@ -58,8 +58,7 @@ class Alias:
     passed: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(Struct, frozen=True):
     """The text of a binding's target, and its span."""
 
     text: str

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from trainshift.core.finding import Finding, Related, Verdict
 from trainshift.core.layout import Layout
@@ -57,8 +58,7 @@ def check(report: Report, *kinds: MadeKind) -> Iterator[Finding]:
     yield from rule.passed()
 
 
-@dataclass(frozen=True, slots=True)
-class _Rule:
+class _Rule(Struct, frozen=True):
     program: Program
     report: Report
     kinds: tuple[MadeKind, ...]

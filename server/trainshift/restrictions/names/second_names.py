@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from trainshift.libraries.containers import ADDING
 from trainshift.python.syntax.chunk_syntax import Binding, ChunkSyntax, alternatives, dotted
 
 
-@dataclass(frozen=True, slots=True)
-class KeptName:
+class KeptName(Struct, frozen=True):
     """The (dotted) names that a binding keeps: as a second name, `target`, or else `how`."""
 
     binding: Binding

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from trainshift.python.syntax.chunk_syntax import Binding, ChunkSyntax, alternatives, last_name
 
@@ -12,8 +13,7 @@ COMPUTING = frozenset({"import_module", "__import__", "getattr"})
 _LEADING_ON = (ast.Call, ast.Attribute, ast.Subscript, ast.NamedExpr, ast.Starred)
 
 
-@dataclass(frozen=True, slots=True)
-class Spelling:
+class Spelling(Struct, frozen=True):
     """The sources of values in a chunk, by spelling alone.
 
     `named` and `held` pair the bindings of names, or of attributes and items, with the words that may give

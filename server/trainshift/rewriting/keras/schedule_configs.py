@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from trainshift.core.program import Program
 from trainshift.libraries import api
@@ -26,8 +27,7 @@ _ANEW = "Horovod recreates the optimizer"
 _CANNOT_HOLD = f"{_ANEW} from its configuration, which cannot hold"
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Config:
+class Config(Struct, frozen=True, eq=False):
     """The contents of a new `get_config`: the code that reads each argument; for ``**``, all others.
 
     The code runs in `get_config` itself.  If attributes do not hold everything, it runs before the statement
@@ -39,8 +39,7 @@ class Config:
     me: str = "self"
 
 
-@dataclass(eq=False, slots=True)
-class Remake:
+class Remake(Struct, eq=False):
     """A schedule class of the script, and the methods that it lacks for its objects to be copied.
 
     With `deserializes`, its configuration may contain objects, which its constructor would get as

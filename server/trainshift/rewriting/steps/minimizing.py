@@ -7,7 +7,8 @@ the rewrite, the rules can see the tape, and average its gradients.
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
@@ -31,8 +32,7 @@ _LAST = 1
 """The rank of what comes behind all lines that follow a statement, which are ranked by their depth."""
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
+class Written(Struct, frozen=True):
     """The rewritten statement of one step."""
 
     statement: Statement

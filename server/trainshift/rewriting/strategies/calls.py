@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
@@ -23,8 +24,7 @@ class NotUnderstood(Exception):
     """The reason why a use of a strategy cannot be rewritten."""
 
 
-@dataclass(frozen=True, slots=True)
-class Method:
+class Method(Struct, frozen=True):
     """The rewrite of a method's call: its edits, its title, and its decisions."""
 
     edits: Callable[[Program, Site, ast.AST], tuple[Edit, ...]]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from itertools import pairwise
+
+from msgspec import Struct, field
 
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
@@ -46,8 +47,7 @@ _UNSEEN = "a strategy"
 _COMMENT = "a comment is in the way"
 
 
-@dataclass(slots=True)
-class Left:
+class Left(Struct):
     """The rewrite of one statement: a title, the decisions, and the code of the strategy that it shows.
 
     `shown` are the places, with the member of Horovod that is shown there instead.

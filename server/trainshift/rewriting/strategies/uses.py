@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import NamedTuple
+
+from msgspec import Struct, field
 
 from trainshift.core.program import Program
 from trainshift.libraries import api
@@ -30,8 +31,7 @@ GET_STRATEGY = "tensorflow.distribute.get_strategy"
 REPLICATING = frozenset({"MirroredStrategy", "OneDeviceStrategy", "MultiWorkerMirroredStrategy"})
 
 
-@dataclass(eq=False, slots=True)
-class Use:
+class Use(Struct, eq=False):
     """An expression for a strategy, with the nodes around it, innermost first.
 
     Not `sure` if it may have another value too.
@@ -50,8 +50,7 @@ class Use:
         return self.around[0]
 
 
-@dataclass(eq=False, slots=True)
-class _Parts:
+class _Parts(Struct, eq=False):
     """The parts of one statement's own expressions."""
 
     statement: Statement

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from trainshift.core.program import Program
 from trainshift.libraries import api
@@ -53,8 +55,7 @@ _LISTING = ("global_variables", "all_variables", "trainable_variables", "model_v
 ALL = ""
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Initialization:
+class Initialization(Struct, frozen=True, eq=False):
     """A call that sets variables: it runs an initializer, or restores a checkpoint.
 
     `anchor` is the statement that a broadcast may follow; `reason` is the reason why none may, empty if one

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from trainshift.core.program import Program
 from trainshift.libraries import api
@@ -39,8 +40,7 @@ CONFIGURED = {
 PLAIN = api.SESSION
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Pin:
+class Pin(Struct, frozen=True, eq=False):
     """A call to be given the rank's GPU: a `ConfigProto` or `GPUOptions`, or a setting of its devices.
 
     `value` is the script's own choice of devices to replace, None if a keyword is added to `site`; with
@@ -53,8 +53,7 @@ class Pin:
     nested: bool = False
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Configuration:
+class Configuration(Struct, frozen=True, eq=False):
     """The configuration argument of a session's call.
 
     `given` is the expression, None if there is none; with `missing`, the call needs one, at least if the

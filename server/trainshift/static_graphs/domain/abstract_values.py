@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from trainshift.python.names.values import Value as Thing
 
@@ -34,8 +36,7 @@ NUMBER = "number"
 """The dtype of what is surely not of bools, and of which nothing else is known."""
 
 
-@dataclass(frozen=True, slots=True)
-class Tensor:
+class Tensor(Struct, frozen=True):
     """A tensor: its dtype ("" if unknown), its shape (None if not even the rank is known).
 
     `counts` is the kind of dimension whose size it is, if it is one: ``x.shape[0]``.  Without a shape, all
@@ -101,8 +102,7 @@ NO_CONSTANT = _Nothing.NOTHING
 _KEPT = frozenset({"list", "dict", "set", "object", "layer"})
 
 
-@dataclass(frozen=True, slots=True)
-class AbstractValue:
+class AbstractValue(Struct, frozen=True):
     """The possible values of an expression; none for one that is never reached.
 
     `python` are names of Python types ("object" for any other).  `constant` is the value of a single

@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 import tokenize
 from collections import Counter
-from dataclasses import dataclass, field
 from typing import TypeAlias
+
+from msgspec import Struct, field
 
 from trainshift.core.finding import Verdict
 from trainshift.core.program import Program
@@ -38,8 +39,7 @@ _MENDED = frozenset(
 _Made: TypeAlias = "tuple[list[Edit], list[Applied], set[str]]"
 
 
-@dataclass(frozen=True, slots=True)
-class Applied:
+class Applied(Struct, frozen=True):
     """A rule that was applied: its code, its first place (offset), the function."""
 
     code: str
@@ -47,8 +47,7 @@ class Applied:
     function: str
 
 
-@dataclass(frozen=True, slots=True)
-class RefusedFunction:
+class RefusedFunction(Struct, frozen=True):
     """A function that stays unchanged: its offset and the reason; `code` is a finding's, if any."""
 
     function: str
@@ -57,8 +56,7 @@ class RefusedFunction:
     code: str = ""
 
 
-@dataclass(slots=True)
-class Expansion:
+class Expansion(Struct):
     """The result of an expansion: edits of the file in text order, and refusals.
 
     Without edits and refusals, there is nothing to expand.

@@ -6,8 +6,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field, replace
 from typing import TypeAlias
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from trainshift.python.flow.names import names_read
 from trainshift.python.rewrite.single_exit import Leave, SingleExit
@@ -142,8 +144,7 @@ class _FunctionExits(_FormsSingleExit):
         return [node, *self.block(rest, leave)]
 
 
-@dataclass(slots=True)
-class _Flagged:
+class _Flagged(Struct):
     """The body of a loop with flags for exits: the flags that stop it, their initial values, the code
     after it.
     """

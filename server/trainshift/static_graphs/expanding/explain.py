@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from trainshift.core.program import Program
 from trainshift.python.source.source import one_line
@@ -28,8 +29,7 @@ _HEADERS = (ast.If, ast.While, ast.For)
 _WORD = re.compile(r"\w+")
 
 
-@dataclass(frozen=True, slots=True)
-class Shown:
+class Shown(Struct, frozen=True):
     """A statement, a ternary or a call: its offset, its kind, its graph operation, and the rule."""
 
     offset: int
@@ -41,8 +41,7 @@ class Shown:
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class Told:
+class Told(Struct, frozen=True):
     """The graph operation of a word in a static function, and the reason: the tensor, and its origin.
 
     `line` counts from 1; 0 for a parameter, or if unknown.
@@ -57,8 +56,7 @@ class Told:
     line: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Header:
+class Header(Struct, frozen=True):
     """The header of an `if` or a loop: the end of its text (offset), and its graph operation."""
 
     end: int

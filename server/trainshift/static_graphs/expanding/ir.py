@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeAlias
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from trainshift.python.flow.exits import leaves
 from trainshift.python.flow.names import Names, names_read
@@ -25,16 +27,14 @@ _CONTAINERS = frozenset({"list", "dict", "tuple", "set"})
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
-@dataclass(frozen=True, slots=True)
-class Code:
+class Code(Struct, frozen=True):
     """Text with the names that it reads; with `number`, it is a number and not a tensor."""
 
     text: str
     reads: Names = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class VarInfo:
+class VarInfo(Struct, frozen=True):
     """The facts about a name in expanded code: the types of its value, and how branches and loops may pass it
     on.
 
@@ -137,8 +137,7 @@ Env: TypeAlias = dict[str, VarInfo]
 UNBOUND = VarInfo(UNBOUND_VALUE)
 
 
-@dataclass(slots=True)
-class Plain:
+class Plain(Struct):
     """A statement with its tensor operations rewritten for the graph.
 
     `gives` has the types of names that it binds, if the reading does not.
@@ -153,8 +152,7 @@ class Plain:
     gives: Env = field(default_factory=dict)
 
 
-@dataclass(slots=True)
-class Exit:
+class Exit(Struct):
     """A `break`, `continue` or `return` that depends on tensors; `flag` is the name of its flag, if any."""
 
     kind: str
@@ -165,8 +163,7 @@ class Exit:
     flag: str = ""
 
 
-@dataclass(slots=True)
-class Kept:
+class Kept(Struct):
     """A compound statement that stays Python, around one that does not.
 
     If it `is_whole`, one of its blocks runs.  It may be a `with` in which tensors lose their gradients.
@@ -180,8 +177,7 @@ class Kept:
     cuts_gradients: bool = False
 
 
-@dataclass(slots=True)
-class Branch:
+class Branch(Struct):
     """An `if` on a tensor (`is_sure`), or on a value that may be one."""
 
     test: Code
@@ -195,8 +191,7 @@ class Branch:
     returns: bool = False
 
 
-@dataclass(slots=True)
-class Loop:
+class Loop(Struct):
     """A loop over tensors, or over values that may be tensors.
 
     `before` are its initial statements, `steps` the updates of a counter after each iteration.

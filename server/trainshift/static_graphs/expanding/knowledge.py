@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from trainshift.python.flow.names import Names, names_bound
 from trainshift.python.flow.traversal import least_fixed_point

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from trainshift.python.flow.names import names_read
 from trainshift.python.syntax.chunk_syntax import COMPREHENSIONS

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from trainshift.python.flow.names import Names
 from trainshift.python.syntax.chunk_syntax import own_parts

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from trainshift.python.flow.traversal import reachable
 from trainshift.python.names.classes import is_decorated
@@ -27,8 +28,7 @@ SAVING = frozenset({"paddle.jit.save", "paddle.onnx.export", "paddle.jit.api.sav
 _NAMES = ("to_static", "declarative", "save", "export")
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """A function that is made static: by a decorator or a call `node` in `scope`.
 
     `spec` is its `input_spec` argument; with `is_saved`, it is static only once it is saved.

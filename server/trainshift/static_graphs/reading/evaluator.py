@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
 from typing import ClassVar, Protocol
+
+from msgspec.structs import replace
 
 from trainshift.core.program import Program
 from trainshift.libraries.containers import ADDING, METHODS, MUTATING

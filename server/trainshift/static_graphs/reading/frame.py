@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from trainshift.python.syntax.chunk_syntax import Scope, Statement
 from trainshift.static_graphs.domain.abstract_values import AbstractValue, Env
 from trainshift.static_graphs.reading.function import StaticFunction, Truth
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
+class Frame(Struct, frozen=True):
     """A place of evaluation; `function` is None outside static functions, for which nothing is recorded."""
 
     scope: Scope

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, field
 from enum import Enum, IntEnum
+
+from msgspec import Struct, field
 
 from trainshift.python.flow.cfg import Cfg
 from trainshift.python.flow.cfg_builder import build
@@ -36,8 +37,7 @@ class Truth(Enum):
     EITHER = "either"
 
 
-@dataclass(frozen=True, slots=True)
-class Why:
+class Why(Struct, frozen=True):
     """The reason why a function is static: code in a scope, or the calling function, `caller`."""
 
     node: ast.AST
@@ -45,8 +45,7 @@ class Why:
     caller: StaticFunction | None = None
 
 
-@dataclass(eq=False)
-class StaticFunction:
+class StaticFunction(Struct, eq=False, dict=True):
     """A function that becomes a static graph.
 
     `parameters` are its possible arguments, `closure` the names of the enclosing function.  `kinds` are the

@@ -8,7 +8,8 @@ from __future__ import annotations
 import ast
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from trainshift.core.program import Program
 from trainshift.python.flow.exits import leaves

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Hashable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from typing import TypeAlias, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from trainshift.python.syntax.chunk_syntax import Scope
 from trainshift.python.values.heap import Attribute
@@ -18,8 +20,7 @@ from trainshift.static_graphs.domain.abstract_values import NOTHING, AbstractVal
 MUTABLE = frozenset({"list", "dict", "set"})
 
 
-@dataclass(frozen=True, slots=True)
-class OuterName:
+class OuterName(Struct, frozen=True):
     """A name that a function binds by `nonlocal` or `global`; the holder is None for a module."""
 
     holder: Scope | None

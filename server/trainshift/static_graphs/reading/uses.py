@@ -5,10 +5,12 @@ from __future__ import annotations
 import ast
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from enum import Enum
 from types import UnionType
 from typing import TypeAlias
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from trainshift.python.flow.traversal import reachable
 from trainshift.python.names.occurrence import Occurrence
@@ -48,8 +50,7 @@ class _Sign(Enum):
     TENSOR = "only tensors are used like this"
 
 
-@dataclass(frozen=True, slots=True)
-class _Evidence:
+class _Evidence(Struct, frozen=True):
     """The evidence from uses about one function's bindings: tensors, tensors or numbers, and dimensions.
 
     `compared` are the names that are compared with None.

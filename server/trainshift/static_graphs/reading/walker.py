@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from typing import Protocol
+
+from msgspec.structs import replace
 
 from trainshift.python.flow.cfg import Edge, EdgeKind, Point, Role
 from trainshift.python.flow.solver import Analysis, Solution, solve

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from trainshift.core.program import Program
 from trainshift.python.names.occurrence import Occurrence, of_call
@@ -33,8 +34,7 @@ _HOLDING = (ast.List, ast.Tuple, ast.Dict, ast.DictComp)
 _CUTTING = (ast.Attribute, ast.BinOp, ast.Constant, ast.Name, ast.Slice, ast.Tuple, ast.UnaryOp)
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Array:
+class Array(Struct, frozen=True, eq=False):
     """An argument to divide that is an array, or a container of arrays created elsewhere.
 
     `length` is an expression with the array's length, which can be evaluated again; with `holds`, the
@@ -46,8 +46,7 @@ class Array:
     holds: type[ast.expr] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Arrays:
+class Arrays(Struct, frozen=True):
     """The arrays of one `fit`: the reason if they cannot be sharded, the draws to make alike, and
     assumptions.
     """

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from trainshift.core.program import Program
 from trainshift.python.lazy import cached_property
@@ -37,8 +39,7 @@ from trainshift.training.optimizers.global_batch import GlobalBatch
 from trainshift.training.uniformity.uniformity import Uniformity
 
 
-@dataclass(frozen=True, slots=True)
-class _Pipeline:
+class _Pipeline(Struct, frozen=True):
     """A training loop and the pipeline that it iterates."""
 
     iteration: Iteration

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
 from enum import Enum
+
+from msgspec import Struct
 
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.syntax.chunk_syntax import Statement
@@ -33,8 +34,7 @@ class Form(Enum):
     STRIDE = "stride"
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Place:
+class Place(Struct, frozen=True, eq=False):
     """An expression whose value is divided, so that values computed from it are shares.
 
     `draws` are the earlier draws of an order, which must be the same on all ranks.  `length` is another

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from itertools import pairwise
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from trainshift.core.program import Program
 from trainshift.libraries.entries import is_bar
@@ -30,8 +32,7 @@ _RANGE = "builtins.range"
 _SIDE_BY_SIDE = "builtins.zip"
 
 
-@dataclass(frozen=True, slots=True)
-class IndexLoop:
+class IndexLoop(Struct, frozen=True):
     """A loop whose indices are divided among the ranks.
 
     `at` is its iterable; if it only `counts` batches, which each rank draws itself, their number. With
@@ -47,8 +48,7 @@ class IndexLoop:
     is_own: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Numbered:
+class Numbered(Struct, frozen=True):
     """A `for` loop over numbers, its body, and the names of its index and of values computed from it.
 
     There are no names if it does not iterate over numbers one by one.

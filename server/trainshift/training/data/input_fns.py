@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from trainshift.core.program import Program
 from trainshift.libraries.divergence import CauseKind
@@ -33,8 +34,7 @@ _OF_ARRAYS = {"numpy_input_fn": False, "pandas_input_fn": True}
 _STOPPING = ("last_step", "num_steps")
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class InputFn:
+class InputFn(Struct, frozen=True, eq=False):
     """An input function of a training call, and its data.
 
     With `counted`, the training has a number of steps. `root` is the pipeline of its result, `maker` the call

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
 from enum import Enum
+
+from msgspec import Struct
 
 from trainshift.python.syntax.chunk_syntax import Site, Statement
 from trainshift.training.data.division_places import Form, Place
@@ -25,8 +26,7 @@ class How(Enum):
     WHOLE = "whole"
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class LoopDivision:
+class LoopDivision(Struct, frozen=True, eq=False):
     """The division of one training loop's data, with its place; otherwise the reason why there is none.
 
     `agreeing` are the calls that draw an order before the division, whose seed must be the same on all ranks.

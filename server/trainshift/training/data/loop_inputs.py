@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from trainshift.core.program import Program
 from trainshift.libraries import api
@@ -61,8 +62,7 @@ _STOPPING = ("StopAtStepHook",)
 _ROUNDS = ("range", "trange", "xrange")
 
 
-@dataclass(eq=False)
-class Feed:
+class Feed(Struct, eq=False):
     """The input of one training loop: the data or the counts that it iterates over.
 
     `trail` are the sources of its data.  `steps`, `epochs` and `batches` are the expressions for its length

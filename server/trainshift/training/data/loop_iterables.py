@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from trainshift.core.program import Program
 from trainshift.python.flow.evaluation import LOOPS
@@ -21,8 +22,7 @@ from trainshift.training.loops.fits import Fit, Fits
 from trainshift.training.loops.what_trains import WhatTrains
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Iteration:
+class Iteration(Struct, frozen=True, eq=False):
     """A training loop over data: a `for` with its iterable, or a `fit` with its data argument."""
 
     at: Occurrence

@@ -7,7 +7,8 @@ many, whatever the total. A `fit` reads a sequence in a random order, so only it
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from trainshift.core.program import Program
 from trainshift.libraries import api
@@ -38,8 +39,7 @@ ASKING = worlds.ASKING | {"get", "get_nowait", "predict", "read", "sample"}
 _FLOWS = ("flow", "flow_from_dataframe", "flow_from_directory")
 
 
-@dataclass(frozen=True, slots=True)
-class Rows:
+class Rows(Struct, frozen=True):
     """The place where a sequence is sharded, or the reason why not; with `is_own`, each rank already has its
     own.
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from trainshift.core.program import Program
 from trainshift.libraries import api
@@ -24,8 +25,7 @@ _COUNTING = {
 }
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class StepCount:
+class StepCount(Struct, frozen=True, eq=False):
     """A number of steps: its call, the parameter's name, and assumptions about it.
 
     With `optional`, None is also allowed, and means all of them.

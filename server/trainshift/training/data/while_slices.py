@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from trainshift.core.program import Program
 from trainshift.python.names.occurrence import Occurrence
@@ -32,8 +33,7 @@ from trainshift.training.loops.steps import is_plain
 from trainshift.training.loops.what_trains import WhatTrains
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Slices:
+class Slices(Struct, frozen=True, eq=False):
     """A loop from slice to slice; `counting` are the initial value and the increment of its index.
 
     `turns` is the counting side of its test.

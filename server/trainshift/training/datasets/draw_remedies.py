@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from enum import Enum
+
+from msgspec import Struct
 
 from trainshift.core.program import Program
 from trainshift.libraries import divergence
@@ -72,8 +73,7 @@ class Remedy(Enum):
         return self in (Remedy.SENT, Remedy.SENT_AFTER)
 
 
-@dataclass(frozen=True, slots=True)
-class Draw:
+class Draw(Struct, frozen=True):
     """A call that draws differently on each rank, with its remedy; None if there is none."""
 
     site: Site

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from trainshift.core.program import Program
 from trainshift.libraries import api
@@ -20,8 +21,7 @@ from trainshift.training.uniformity.uniformity import Uniformity
 _ITERATORS = ("make_one_shot_iterator", "make_initializable_iterator")
 
 
-@dataclass(eq=False, slots=True)
-class Node:
+class Node(Struct, eq=False):
     """A node of a data pipeline: an expression that creates or transforms a dataset, with its inputs.
 
     `operation` is the name of a call's operation: a method of datasets, or the last name of the function that

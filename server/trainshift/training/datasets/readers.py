@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from trainshift.core.program import Program
 from trainshift.libraries.entries import prints
@@ -21,8 +22,7 @@ _ASKING = ("len", "cardinality", "print", "type", "isinstance", "id", "options")
 _ASKED = frozenset({"element_spec", "cardinality", "options"})
 
 
-@dataclass(frozen=True, slots=True)
-class _Read:
+class _Read(Struct, frozen=True):
     """A read of a name or an attribute, and the expression around it."""
 
     at: Occurrence

@@ -12,6 +12,8 @@ import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+from msgspec import Struct
+
 from trainshift.core.program import Program
 from trainshift.libraries import api
 from trainshift.libraries.devices import DEVICE_VARIABLES, LIMITS_MEMORY, LISTS_DEVICES, SETS_VISIBLE
@@ -41,8 +43,7 @@ _BARE = "this chooses GPUs itself, which would undo one GPU per rank; give it a 
 _SHARED = "the dictionary chooses GPUs other than by rank, and is used elsewhere too: leave its entry out"
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Entry:
+class Entry(Struct, frozen=True, eq=False):
     """An entry of a dictionary or of a call that is a choice: from `first` to `last`, in `container`."""
 
     first: ast.AST
@@ -51,16 +52,14 @@ class Entry:
     statement: Statement
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Target:
+class Target(Struct, frozen=True, eq=False):
     """One of several targets of an assignment that is a choice, by its place among them."""
 
     index: int
     statement: Statement
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Hidden:
+class Hidden(Struct, frozen=True, eq=False):
     """A choice that cannot be removed, and the reason."""
 
     node: ast.expr

@@ -9,9 +9,10 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from enum import Enum
 from itertools import product
+
+from msgspec import Struct
 
 from trainshift.core.program import Program
 from trainshift.python.lazy import cached_property
@@ -48,8 +49,7 @@ class Where(Enum):
     UNSEEN = "not seen"
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class DevicePlace:
+class DevicePlace(Struct, frozen=True, eq=False):
     """A call that places operations, and its device."""
 
     site: Site

@@ -5,9 +5,10 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from itertools import pairwise, product
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from trainshift.core.program import Program
 from trainshift.python.flow.cfg import Cfg, Edge, Point
@@ -27,8 +28,7 @@ _Outcomes: TypeAlias = frozenset[tuple[Occurrence, bool]]
 """Tests, and whether they hold."""
 
 
-@dataclass(frozen=True, slots=True)
-class Condition:
+class Condition(Struct, frozen=True):
     """A value that never changes is one of `values`, or (unless `among`) none of them.
 
     `of` identifies the value by the source from which the script reads it.

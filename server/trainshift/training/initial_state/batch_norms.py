@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from trainshift.core.program import Program
 from trainshift.libraries import api
@@ -27,8 +28,7 @@ _POSITIONS = ("axis", "momentum", "epsilon", "center", "scale")
 _OF_KERAS = ("fused", "synchronized", "renorm", "virtual_batch_size")
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class BatchNorm:
+class BatchNorm(Struct, frozen=True, eq=False):
     """A call that creates such a layer; `reason` is the reason why it keeps per-rank statistics, if it does.
 
     `positions` are the names of its positional arguments, which Horovod's layer takes by name.

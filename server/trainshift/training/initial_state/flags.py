@@ -9,7 +9,8 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from trainshift.core.program import Program
 from trainshift.libraries import api
@@ -43,8 +44,7 @@ _VARIABLES = ("trainable_variables", "trainable_weights", "variables", "weights"
 _BROADCASTS = ("broadcast_variables", "broadcast_global_variables", "broadcast_object", "broadcast_")
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Flag:
+class Flag(Struct, frozen=True, eq=False):
     """The flag of one step: `key` is the code of its element in a set, None for a Boolean.
 
     `PAIRS_KEY` represents the first variable of the step's pairs.  `first` is the code of its initial value,

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from trainshift.core.choices import KERAS_2, KERAS_3, KERAS_LEGACY
 from trainshift.core.program import Program
@@ -39,8 +40,7 @@ _OFF = ("0", "false", "False", "")
 _SETTING = ("setdefault", "putenv", "update", "set_backend")
 
 
-@dataclass(frozen=True, slots=True)
-class Sign:
+class Sign(Struct, frozen=True):
     """A sign that a program is written for the version `keras`: the code `shown`, at a 1-based `line` of a
     file.
     """

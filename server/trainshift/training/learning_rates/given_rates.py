@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from trainshift.core.libraries import Libraries
 from trainshift.core.program import Program
@@ -31,8 +32,7 @@ from trainshift.training.optimizers.wraps import Wraps
 _IGNORING_LR = ("tensorflow.keras.optimizers.Optimizer",)
 
 
-@dataclass(frozen=True, slots=True)
-class GivenRate:
+class GivenRate(Struct, frozen=True):
     """The rate argument of one of the classes that a call may instantiate.
 
     `node` is the argument of the call, and `places` are its places in dictionaries after ``**``; without

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from trainshift.core.program import Program
 from trainshift.libraries import api
@@ -53,8 +55,7 @@ _ASKING = ("tensorflow.keras.optimizers.legacy.Optimizer",)
 _MOST_ROUNDS = 100
 
 
-@dataclass(slots=True)
-class _Found:
+class _Found(Struct):
     rates: dict[object, Rate] = field(default_factory=dict)
     hidden: dict[tuple[ast.expr, str], HiddenRate] = field(default_factory=dict)
     sources: dict[Value, None] = field(default_factory=dict)

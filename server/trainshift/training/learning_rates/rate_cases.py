@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from enum import Enum, auto
+
+from msgspec import Struct
 
 from trainshift.core.program import Program
 from trainshift.libraries import api
@@ -73,8 +74,7 @@ class _Form(Enum):
 _CHOICES = (_Form.CASES, _Form.ITEM)
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class _Reading:
+class _Reading(Struct, frozen=True, eq=False):
     """An expression split into its parts.
 
     `own` are its possible kinds besides those of its `parts`.  `given` are the arguments of an unknown

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement
 from trainshift.python.values.effects import Effect
@@ -15,8 +16,7 @@ _ARITHMETIC = (
 )
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Rate:
+class Rate(Struct, frozen=True, eq=False):
     """One place for a factor.
 
     `node` is the expression to multiply; None for a default rate, which is then the text `default` of the
@@ -44,8 +44,7 @@ def is_replaced(ignored: ast.expr, effects: Effects) -> bool:
     return found is None or found.effect is Effect.FILES
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class HiddenRate:
+class HiddenRate(Struct, frozen=True, eq=False):
     """A rate that is not scaled: the expression whose rate it is, and the reason."""
 
     node: ast.expr

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from trainshift.core.program import Program
 from trainshift.libraries import api
@@ -18,8 +19,7 @@ from trainshift.training.learning_rates.rate_cases import ATTRIBUTES, RateCases
 ASSIGNING = ("assign", "assign_add", "assign_sub", "set_value")
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class RateSetting:
+class RateSetting(Struct, frozen=True, eq=False):
     """An assignment of a rate to an existing optimizer: the value and the optimizer."""
 
     value: Occurrence

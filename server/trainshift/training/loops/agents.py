@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from trainshift.core.libraries import Libraries
 from trainshift.core.program import Program
@@ -22,16 +23,14 @@ _GIVEN = "optimizer"
 _STEPS = frozenset({TRAIN, "_train"})
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Agent:
+class Agent(Struct, frozen=True, eq=False):
     """A call that creates an agent; `optimizers` are its optimizer arguments."""
 
     site: Site
     optimizers: tuple[ast.expr, ...]
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Beginning:
+class Beginning(Struct, frozen=True, eq=False):
     """The statement after which an agent `name` has all its variables, with rank 0's values."""
 
     name: str

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from trainshift.core.libraries import Libraries
 from trainshift.core.program import Program
@@ -45,8 +46,7 @@ ON_BATCH = "train_on_batch"
 DEFAULT_OPTIMIZER = "rmsprop"
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Fit:
+class Fit(Struct, frozen=True, eq=False):
     """A call that fits a model.  `certain` is false if only the call itself suggests a Keras model."""
 
     site: Site
@@ -58,8 +58,7 @@ class Fit:
         return method_argument(self.site, name)
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Compile:
+class Compile(Struct, frozen=True, eq=False):
     """A `compile` of a model that is fitted.
 
     `optimizer` is its argument, None if there is none.  `own_tape` is the class whose `train_step` takes

@@ -7,8 +7,9 @@ joins them over a program.
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, field
 from enum import Enum
+
+from msgspec import Struct, field
 
 from trainshift.python.flow.evaluation import LOOPS
 from trainshift.python.names.occurrence import Occurrence
@@ -52,8 +53,7 @@ SESSION_PATTERNS = frozenset({Pattern.SESSION, Pattern.MONITORED_SESSION})
 GRAPH_PATTERNS = frozenset({Pattern.ESTIMATOR, *SESSION_PATTERNS})
 
 
-@dataclass(eq=False, slots=True)
-class Loop:
+class Loop(Struct, eq=False):
     """One training loop of `script`.
 
     `sites` are the calls that update the weights.  `statement` is the outermost `for` or `while` around them,

@@ -9,8 +9,9 @@ from __future__ import annotations
 import ast
 import itertools
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import TypeGuard, TypeVar
+
+from msgspec import Struct
 
 from trainshift.core.program import Program
 from trainshift.libraries import api
@@ -32,8 +33,7 @@ GRADIENT_METHODS = ("gradient", "jacobian", "batch_jacobian")
 VARIABLE_LISTS = ("trainable_variables", "trainable_weights", "variables", "weights")
 
 
-@dataclass(eq=False, slots=True)
-class Tape:
+class Tape(Struct, eq=False):
     """A gradient tape: its creation, and the `with` that records on it.
 
     `name` is the (dotted) name that the `with` binds or enters; empty if there is none.
@@ -44,8 +44,7 @@ class Tape:
     name: str = ""
 
 
-@dataclass(eq=False, slots=True)
-class Gradient:
+class Gradient(Struct, eq=False):
     """A call of ``tape.gradient`` or a similar method.
 
     `bare` are the tapes that may reach it undistributed, `wrapped` those that may reach it distributed, by
@@ -63,8 +62,7 @@ class Gradient:
         return tape in self.bare - self.wrapped
 
 
-@dataclass(eq=False, slots=True)
-class Step:
+class Step(Struct, eq=False):
     """A call of `apply_gradients` or `apply`, or of `train_on_batch`, whose receiver is the model.
 
     `models` are the expressions whose ``.variables`` are all that the step trains, empty if they are unknown.

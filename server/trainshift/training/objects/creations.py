@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import ast
 import sys
-from dataclasses import dataclass
 from enum import Enum
 from functools import cache
+
+from msgspec import Struct
 
 from trainshift.core.program import Program
 from trainshift.libraries import api, entries
@@ -71,8 +72,7 @@ _OTHER: Kinds = frozenset({MadeKind.OTHER})
 _UNSEEN: Kinds = frozenset({MadeKind.UNSEEN})
 
 
-@dataclass(eq=False, slots=True)
-class Creation:
+class Creation(Struct, eq=False):
     """A call that makes a dataset, an optimizer, a checkpoint or a checkpoint manager.
 
     `whole` is the call with the methods chained to it; `path` are the enclosing nodes, from the statement

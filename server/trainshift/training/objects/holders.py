@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import Enum
 from itertools import pairwise
+
+from msgspec import Struct
 
 from trainshift.python.syntax.chunk_syntax import (
     COMPREHENSIONS,
@@ -41,8 +42,7 @@ class Held(Enum):
     EXPRESSION = "part of an expression"
 
 
-@dataclass(frozen=True, slots=True)
-class Condition:
+class Condition(Struct, frozen=True):
     """A condition around a creation: `word` names it; it is a compound `statement`, or an expression.
 
     `decides` is false for a condition in form only, which always lets the code run once.

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from trainshift.core.program import Program
 from trainshift.libraries import api
@@ -49,8 +50,7 @@ _RATES = (
 )
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Canned:
+class Canned(Struct, frozen=True, eq=False):
     """An optimizer that a ready-made Estimator gets by name, or by default.
 
     `word` is the argument, `node` the expression of the name (None for the default), `name` its value;
@@ -65,8 +65,7 @@ class Canned:
     rate: str
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Made:
+class Made(Struct, frozen=True, eq=False):
     """A call that creates an Estimator of the class `cls`; `reason` is the reason why it cannot be
     converted.
     """

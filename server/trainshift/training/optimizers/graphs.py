@@ -7,7 +7,8 @@ bypasses it, so it is averaged at its call.
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from trainshift.core.program import Program
 from trainshift.libraries import api
@@ -40,8 +41,7 @@ _LISTING = ("global_variables", "trainable_variables", "local_variables", "get_c
 _LOCAL = "LOCAL_VARIABLES"
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class HiddenGradients:
+class HiddenGradients(Struct, frozen=True, eq=False):
     """Gradients that are applied and cannot be averaged, with the place and the reason."""
 
     site: Site

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import combinations
+
+from msgspec import Struct
 
 from trainshift.core.program import Program
 from trainshift.python.lazy import cached_property
@@ -24,8 +25,7 @@ from trainshift.training.loops.fits import Compile, Fits
 from trainshift.training.loops.steps import Step, Steps, is_plain
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class InMode:
+class InMode(Struct, frozen=True, eq=False):
     """A `compile` in the one mode that wraps an optimizer.
 
     `name` is the (dotted) name that holds the wrap from there on; empty if only the call gets it.

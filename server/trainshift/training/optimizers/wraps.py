@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from trainshift.core.libraries import Libraries
 from trainshift.core.program import Program
@@ -48,8 +50,7 @@ _OWN_OPTIMIZERS = (
 )
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Wrap:
+class Wrap(Struct, frozen=True, eq=False):
     """An optimizer to wrap, by the call that makes it.
 
     `target` is the (dotted) name in the call's own statement, empty if there is none; `module` is the Horovod
@@ -77,8 +78,7 @@ class Wrap:
         return self.site.statement
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Named:
+class Named(Struct, frozen=True, eq=False):
     """An optimizer that `compile` gets by name, or by default: `cls` is its canonical class.
 
     `node` is the expression of the name, None for the default.
@@ -89,8 +89,7 @@ class Named:
     node: ast.expr | None
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Unnamed:
+class Unnamed(Struct, frozen=True, eq=False):
     """The optimizer argument `node` of a `compile`: a name of an optimizer, or a setting that may be one."""
 
     compile: Compile
@@ -98,8 +97,7 @@ class Unnamed:
     is_name: bool
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class HiddenOptimizer:
+class HiddenOptimizer(Struct, frozen=True, eq=False):
     """An optimizer that trains and cannot be wrapped, the place of its use, and the reason.
 
     It is not `essential` if the script itself wraps it in some cases.
@@ -110,8 +108,7 @@ class HiddenOptimizer:
     essential: bool = True
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class _Use:
+class _Use(Struct, frozen=True, eq=False):
     """A use of an optimizer, at the place where a training object gets it."""
 
     node: ast.expr

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from trainshift.core.libraries import Libraries
 from trainshift.libraries.entries import ROOT, Entry
@@ -20,8 +22,7 @@ from trainshift.training.uniformity.list_members import Members
 from trainshift.training.uniformity.uniformity import Uniformity
 
 
-@dataclass(eq=False, slots=True)
-class Callbacks(Listed):
+class Callbacks(Struct, Listed, eq=False):
     """The callbacks of one `fit`: the argument's expression, None if there is none."""
 
     fit: Fit

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from enum import Enum
+
+from msgspec import Struct
 
 from trainshift.core.libraries import path_returned
 from trainshift.core.program import Program
@@ -58,8 +59,7 @@ class Form(Enum):
     VERBOSE = "the progress bar of evaluate or predict silenced on other ranks"
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class RootCall:
+class RootCall(Struct, frozen=True, eq=False):
     """A call for rank 0 only.
 
     `outer` is the expression to make conditional, if that is the form: the call or the chain of calls that

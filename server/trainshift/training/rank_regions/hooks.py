@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from trainshift.libraries import api, entries
 from trainshift.python.lazy import cached_property
@@ -25,8 +26,7 @@ _OTHERS = {
 }
 
 
-@dataclass(eq=False, slots=True)
-class Hooks(Listed):
+class Hooks(Struct, Listed, eq=False):
     """The hooks argument of one call: `word` is its name, `given` is None if there is none.
 
     With `hidden`, ``*`` or ``**`` may hide them; `stopping` names the script's own hooks that request a stop.

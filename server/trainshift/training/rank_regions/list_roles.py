@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import Enum
+
+from msgspec import Struct
 
 from trainshift.core.libraries import Libraries
 from trainshift.core.program import Program
@@ -30,8 +31,7 @@ class Role(Enum):
     HOROVOD = "is Horovod's own"
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Member:
+class Member(Struct, frozen=True, eq=False):
     """One callback or hook of a list, its role, and its class as reports name it.
 
     With `may_write`, it writes in some cases, although that is not its role; `says` is the note in its

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from trainshift.core.libraries import FOR_ROOT, Libraries
 from trainshift.core.program import Program

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Collection, Container, Iterable, Iterator
-from dataclasses import dataclass
 from enum import Enum
 from itertools import takewhile
+
+from msgspec import Struct
 
 from trainshift.core.libraries import Libraries
 from trainshift.core.program import Program
@@ -48,8 +49,7 @@ class Decides(Enum):
     CHOOSES = "takes one step or another"
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(Struct, frozen=True):
     """A statement whose test decides, rank by rank, how many steps are taken.
 
     With `is_together`, all ranks reach it at the same time, so that they can decide together.

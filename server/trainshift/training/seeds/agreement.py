@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Container, Iterable, Iterator
-from dataclasses import dataclass
 from enum import Enum
 from itertools import pairwise
+
+from msgspec import Struct
 
 from trainshift.core.libraries import Libraries, full_name
 from trainshift.core.program import Program
@@ -92,8 +93,7 @@ class Form(Enum):
     TEST = "test"
 
 
-@dataclass(frozen=True, slots=True)
-class Mend:
+class Mend(Struct, frozen=True):
     """An expression that rank 0 evaluates for all ranks, and the values that would diverge otherwise."""
 
     node: ast.expr

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from trainshift.core.program import Program
 from trainshift.libraries import api
@@ -39,8 +40,7 @@ READING = ("flow", "flow_from_dataframe", "flow_from_directory", *DIRECTORIES)
 """The functions that read data in an order that their seed decides."""
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class SeedPlace:
+class SeedPlace(Struct, frozen=True, eq=False):
     """A call that fixes random numbers by the seed `node`."""
 
     site: Site

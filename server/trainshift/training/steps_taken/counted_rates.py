@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from trainshift.core.program import Program
 from trainshift.python.lazy import cached_property
@@ -21,8 +23,7 @@ from trainshift.training.horovod.existing_use import Horovod
 from trainshift.training.steps_taken.counters import Counters
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class CountedRate:
+class CountedRate(Struct, frozen=True, eq=False):
     """A rate that depends on a counter, the reads of the counter, and the reason if they must stay.
 
     `counter` is its text; `reason` is empty if the reads can be multiplied.

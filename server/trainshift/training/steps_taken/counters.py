@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from trainshift.core.libraries import Libraries
 from trainshift.core.program import Program
@@ -40,8 +41,7 @@ _NUMBERS = frozenset({"builtins.range", "numpy.arange", "numpy.linspace"})
 _DRAWING = ("bar", "errorbar", "fill_between", "loglog", "plot", "scatter", "semilogx", "semilogy", "step")
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Limit:
+class Limit(Struct, frozen=True, eq=False):
     """A number of steps in the test of a statement, at which a training ends or its rate is set.
 
     With `every`, it is the number of steps between two saves, or two rates.
@@ -52,8 +52,7 @@ class Limit:
     every: bool
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Entries:
+class Entries(Struct, frozen=True, eq=False):
     """A place that relies on the length of a list which gets one entry in each step of a rank's share.
 
     `count` is that number if it must be the length of the list: ``plt.plot(range(100), losses)``.

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from trainshift.core.libraries import Libraries
 from trainshift.core.program import Program
@@ -26,8 +27,7 @@ _COMPARED = ("boundaries",)
 _COUNTING = (Role.SCHEDULE, Role.OPTIMIZER, Role.OPTIMIZER_FACTORY, Role.COUNTS)
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Horizon:
+class Horizon(Struct, frozen=True, eq=False):
     """A step count of a TensorFlow schedule.
 
     With `whole`, it must be a whole number; with `each`, it is a list of such numbers.
@@ -40,8 +40,7 @@ class Horizon:
     each: bool = False
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class OwnSchedule:
+class OwnSchedule(Struct, frozen=True, eq=False):
     """A schedule class of the script: the parameter that is the step, and the first statement that reads it.
 
     `made` are the calls that create its objects. `reason` is the reason why the step must stay unchanged;

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from trainshift.libraries.containers import adding_to
 from trainshift.python.names.occurrence import Occurrence
@@ -19,8 +20,7 @@ from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement, argume
 _COPYING = frozenset({"builtins.list", "builtins.tuple", "builtins.sorted"})
 
 
-@dataclass(eq=False, slots=True)
-class Members:
+class Members(Struct, eq=False):
     """The possible members of a list.
 
     The `site` of an appended element is the call of `append`. `complete` is false if a part of it is unknown.

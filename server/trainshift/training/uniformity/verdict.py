@@ -7,8 +7,9 @@ the result of a library, or if a bound is reached.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
+
+from msgspec import Struct
 
 from trainshift.libraries.divergence import CauseKind
 from trainshift.python.names.occurrence import Occurrence, of_call
@@ -23,27 +24,24 @@ class Cause(NamedTuple):
     site: Site | None
 
 
-class Verdict:
+class Verdict(Struct, frozen=True):
     """The answer to the question whether all ranks have the same value at a place."""
 
     is_uniform: ClassVar[bool] = False
     diverges: ClassVar[bool] = False
 
 
-@dataclass(frozen=True, slots=True)
-class Uniform(Verdict):
+class Uniform(Verdict, frozen=True):
     """All ranks certainly have the same value."""
 
     is_uniform: ClassVar[bool] = True
 
 
-@dataclass(frozen=True, slots=True)
-class Unknown(Verdict):
+class Unknown(Verdict, frozen=True):
     """The text does not show whether ranks have the same value."""
 
 
-@dataclass(frozen=True, slots=True)
-class Divergent(Verdict):
+class Divergent(Verdict, frozen=True):
     """Ranks may have different values, for these causes."""
 
     diverges: ClassVar[bool] = True
