@@ -8,6 +8,7 @@ import os
 from pathlib import Path
 
 import pytest
+from msgspec.structs import force_setattr
 
 from ecosystem import crowd
 from ecosystem.__main__ import main
@@ -111,8 +112,8 @@ def test_an_unclean_result_is_found(folder: Path, monkeypatch: pytest.MonkeyPatc
         result = convert(text, *others, **options)  # type: ignore[arg-type]
         if result.status is Status.CONVERTED:
             for each in result.files:
-                object.__setattr__(each, "text", each.text.replace("# ", "# a ") + "tf2 = tf\nprint(tf2)\n")
-            object.__setattr__(result, "text", result.files[0].text)
+                force_setattr(each, "text", each.text.replace("# ", "# a ") + "tf2 = tf\nprint(tf2)\n")
+            force_setattr(result, "text", result.files[0].text)
         return result
 
     monkeypatch.setattr(conversion, "convert_program", spoilt)
