@@ -163,7 +163,7 @@ def _schedulers(program: Program, report: Report) -> Iterator[Finding]:
 
 def _set(program: Program, report: Report) -> Iterator[Finding]:
     """Yield (c) rates set during training to a number of the script, not derived from the previous rate."""
-    rates, cases = program.fact(Rates), RateCases(program)
+    rates, cases = program.fact(Rates), program.fact(RateCases)
     settings = RateSettings(program, cases)
     if rates.is_set_later:
         return

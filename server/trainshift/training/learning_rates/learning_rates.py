@@ -70,7 +70,7 @@ class LearningRates:
         self._names = program.names
         self._horovod = program.fact(Horovod)
         self._found = _Found()
-        self._cases = RateCases(program)
+        self._cases = program.fact(RateCases)
         self._settings = RateSettings(program, self._cases)
         self._given = GivenRates(program, self._cases)
         self._schedulers = program.fact(Schedulers)

@@ -90,7 +90,7 @@ class WarmUps:
         schedulers = self._program.fact(Schedulers)
         if any(schedulers.schedule(site) is not None for site in schedulers.callbacks):
             return True
-        settings = RateSettings(self._program, RateCases(self._program)).all()
+        settings = RateSettings(self._program, self._program.fact(RateCases)).all()
         owners = (each.value.scope.owner() for each in settings)
         return any(
             api.is_subclass(base, _CALLBACK)

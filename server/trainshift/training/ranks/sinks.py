@@ -447,7 +447,7 @@ class Sinks:
     @cached_property
     def rates_set(self) -> list[Occurrence]:
         """The values to which the rates of existing optimizers are set later."""
-        settings = RateSettings(self._program, RateCases(self._program))
+        settings = RateSettings(self._program, self._program.fact(RateCases))
         return [each.value for each in settings.of_attributes()]
 
     def _makes_layer(self, site: Site, values: Values) -> bool:

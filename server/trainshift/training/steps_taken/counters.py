@@ -274,7 +274,7 @@ class Counters:
     @cached_property
     def settings(self) -> list[RateSetting]:
         """The places where the script sets the rate of an optimizer."""
-        return list(RateSettings(self._program, RateCases(self._program)).all())
+        return list(RateSettings(self._program, self._program.fact(RateCases)).all())
 
     @property
     def any(self) -> bool:
