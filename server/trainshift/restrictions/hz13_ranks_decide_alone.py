@@ -54,7 +54,7 @@ from trainshift.python.syntax.chunk_syntax import (
     arguments,
     expression_path,
 )
-from trainshift.python.values.call_graph import called_from, functions_leading_to
+from trainshift.python.values.call_chains import called_from, functions_leading_to
 from trainshift.restrictions.fixes.moves import hoisted, inserted
 from trainshift.restrictions.fixes.places import horovod_name, replaced, text_of
 from trainshift.training.execution.control_flow import ControlFlow

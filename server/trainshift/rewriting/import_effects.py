@@ -15,7 +15,7 @@ from trainshift.python.names.script import Script
 from trainshift.python.names.values import Class, Function, Library, UserInstance
 from trainshift.python.source.edit import Change
 from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement, behind_main_guard
-from trainshift.python.values.call_graph import called_from, functions_leading_to
+from trainshift.python.values.call_chains import called_from, functions_leading_to
 
 
 class ImportEffects:

@@ -18,7 +18,7 @@ from trainshift.python.syntax.chunk_syntax import (
     children,
     expression_path,
 )
-from trainshift.python.values.call_graph import calls_leading_to
+from trainshift.python.values.call_chains import calls_leading_to
 from trainshift.training.horovod.defects import Flaw, at
 from trainshift.training.horovod.existing_use import Horovod
 from trainshift.training.loops.loop_kinds import Loop, Pattern, told_what_to_train_on

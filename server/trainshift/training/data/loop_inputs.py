@@ -24,7 +24,7 @@ from trainshift.python.syntax.chunk_syntax import (
     dotted,
 )
 from trainshift.python.values.backward_slice import sliced
-from trainshift.python.values.call_graph import callers_around, calls_leading_to
+from trainshift.python.values.call_chains import callers_around, calls_leading_to
 from trainshift.training.execution.executions import Executions, innermost_loop
 from trainshift.training.horovod.existing_use import Horovod
 from trainshift.training.horovod.horovod_api import RANK, SIZE

@@ -13,7 +13,7 @@ from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.values import Function
 from trainshift.python.syntax.chunk_syntax import COMPREHENSIONS, Site, Statement, argument, expression_path
-from trainshift.python.values.call_graph import statements_around
+from trainshift.python.values.call_chains import statements_around
 from trainshift.training.data.batches import drawn_in, draws_batches, takes_batches
 from trainshift.training.data.turns import Gives, Turns
 from trainshift.training.datasets.pipelines import Pipelines

@@ -27,7 +27,7 @@ from trainshift.python.syntax.chunk_syntax import (
     is_alone,
     last_name,
 )
-from trainshift.python.values.call_graph import calls_leading_to
+from trainshift.python.values.call_chains import calls_leading_to
 from trainshift.training.execution.control_flow import ControlFlow
 from trainshift.training.execution.executions import Executions
 from trainshift.training.horovod.existing_use import Horovod

@@ -14,7 +14,7 @@ from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.values import Instance, UserInstance
 from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement, argument, dotted, last_name
-from trainshift.python.values.call_graph import callers_around
+from trainshift.python.values.call_chains import callers_around
 from trainshift.training.execution.executions import Executions
 from trainshift.training.horovod.existing_use import Horovod
 from trainshift.training.keras_version.which_keras import WhichKeras

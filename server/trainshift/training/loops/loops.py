@@ -30,7 +30,7 @@ from trainshift.python.syntax.chunk_syntax import (
     dotted,
     last_name,
 )
-from trainshift.python.values.call_graph import functions_leading_to
+from trainshift.python.values.call_chains import functions_leading_to
 from trainshift.training.execution.executions import is_of_one_branch
 from trainshift.training.execution.origins import Origins
 from trainshift.training.loops.loop_kinds import GRAPH_PATTERNS, Loop, Pattern, is_loop, named_function

@@ -9,7 +9,7 @@ from trainshift.core.program import Program
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.syntax.chunk_syntax import Scope, Statement
-from trainshift.python.values.call_graph import called_from, functions_leading_to
+from trainshift.python.values.call_chains import called_from, functions_leading_to
 from trainshift.training.execution.control_flow import ControlFlow
 
 _FLAG = "stop_training"

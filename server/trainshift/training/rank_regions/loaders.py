@@ -18,7 +18,7 @@ from trainshift.python.names.classes import class_around
 from trainshift.python.names.occurrence import Occurrence, of_call
 from trainshift.python.names.values import Unknown, Value
 from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement, argument, arguments
-from trainshift.python.values.call_graph import calls_leading_to, functions_handed_to
+from trainshift.python.values.call_chains import calls_leading_to, functions_handed_to
 from trainshift.training.execution.executions import Executions
 from trainshift.training.rank_regions.path_keys import PathKeys
 from trainshift.training.ranks.branches import Branches

@@ -18,7 +18,7 @@ from trainshift.python.names.classes import class_around
 from trainshift.python.names.occurrence import Occurrence, of_call
 from trainshift.python.names.values import Instance, Literal, Member
 from trainshift.python.syntax.chunk_syntax import Site, Statement, arguments
-from trainshift.python.values.call_graph import callers_around, calls_leading_to
+from trainshift.python.values.call_chains import callers_around, calls_leading_to
 from trainshift.training.execution.control_flow import ControlFlow
 from trainshift.training.execution.executions import innermost_loop
 from trainshift.training.horovod.existing_use import Horovod

@@ -13,7 +13,7 @@ from trainshift.python.names.classes import class_around
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.values import Instance, UserInstance, Value
 from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement, argument, dotted
-from trainshift.python.values.call_graph import called_from, calls_leading_to, functions_leading_to
+from trainshift.python.values.call_chains import called_from, calls_leading_to, functions_leading_to
 from trainshift.training.execution.executions import Executions, run_apart
 from trainshift.training.horovod.existing_use import Horovod
 from trainshift.training.keras_version.target import Target

@@ -16,7 +16,7 @@ from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.reaching_bindings import may_suppress
 from trainshift.python.names.values import Library
 from trainshift.python.syntax.chunk_syntax import Statement, last_name
-from trainshift.python.values.call_graph import statements_around
+from trainshift.python.values.call_chains import statements_around
 from trainshift.python.values.effects import Effect
 from trainshift.training.loops.call_effects import Effects
 from trainshift.training.rank_regions.readers import Readers

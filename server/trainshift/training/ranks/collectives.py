@@ -11,7 +11,7 @@ from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.values import Function
 from trainshift.python.syntax.chunk_syntax import Scope, Site, argument, arguments, children
 from trainshift.python.values.backward_slice import sliced
-from trainshift.python.values.call_graph import called_from, functions_leading_to
+from trainshift.python.values.call_chains import called_from, functions_leading_to
 from trainshift.training.horovod.defects import at
 from trainshift.training.horovod.existing_use import Horovod
 from trainshift.training.horovod.horovod_api import COLLECTIVE

@@ -21,7 +21,7 @@ from trainshift.python.flow.traversal import reachable
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import Occurrence, of_call
 from trainshift.python.syntax.chunk_syntax import Binding, Scope, Site, Statement, arguments, last_name
-from trainshift.python.values.call_graph import statements_around
+from trainshift.python.values.call_chains import statements_around
 from trainshift.training.execution.control_flow import ControlFlow
 from trainshift.training.execution.executions import Executions, innermost_loop
 from trainshift.training.horovod.existing_use import Horovod

@@ -14,7 +14,7 @@ from trainshift.libraries.divergence import CauseKind
 from trainshift.python.flow.evaluation import LOOPS
 from trainshift.python.names.occurrence import Occurrence, of_call
 from trainshift.python.syntax.chunk_syntax import Site, Statement, argument, last_name
-from trainshift.python.values.call_graph import statements_around
+from trainshift.python.values.call_chains import statements_around
 from trainshift.training.loops.steps import VARIABLE_LISTS
 from trainshift.training.loops.what_trains import WhatTrains
 from trainshift.training.ranks.weights_between_steps import WeightsBetweenSteps

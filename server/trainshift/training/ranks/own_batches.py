@@ -18,7 +18,7 @@ from trainshift.python.flow.traversal import reachable
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import Occurrence, of_call
 from trainshift.python.syntax.chunk_syntax import Scope, Statement, argument, arguments, last_name
-from trainshift.python.values.call_graph import statements_around
+from trainshift.python.values.call_chains import statements_around
 from trainshift.training.execution.executions import innermost_loop
 from trainshift.training.loops.fits import Fits
 from trainshift.training.loops.steps import Steps

@@ -16,7 +16,7 @@ from trainshift.python.names.classes import class_around
 from trainshift.python.names.occurrence import Occurrence, Step, of_call
 from trainshift.python.names.values import Function, Unknown
 from trainshift.python.syntax.chunk_syntax import COMPREHENSIONS, Scope, Site, Statement, last_name
-from trainshift.python.values.call_graph import statements_around
+from trainshift.python.values.call_chains import statements_around
 from trainshift.training.loops.steps import VARIABLE_LISTS
 from trainshift.training.loops.what_trains import WhatTrains
 

@@ -27,7 +27,7 @@ from trainshift.python.syntax.chunk_syntax import (
     root_name,
 )
 from trainshift.python.values.backward_slice import sliced, sources
-from trainshift.python.values.call_graph import statements_around
+from trainshift.python.values.call_chains import statements_around
 from trainshift.training.data.divided_data import DividedData
 from trainshift.training.data.division_places import Form as Places
 from trainshift.training.data.loop_division import How

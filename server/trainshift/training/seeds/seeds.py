@@ -15,7 +15,7 @@ from trainshift.python.flow.traversal import reachable
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.values import Instance, Member
 from trainshift.python.syntax.chunk_syntax import Scope, Site, expression_path
-from trainshift.python.values.call_graph import callers_around, functions_handed_to
+from trainshift.python.values.call_chains import callers_around, functions_handed_to
 from trainshift.training.data.divided_data import DividedData
 from trainshift.training.execution.executions import Executions
 from trainshift.training.execution.graph_slice import reaching_calls

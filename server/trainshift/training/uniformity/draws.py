@@ -30,7 +30,7 @@ from trainshift.python.syntax.chunk_syntax import (
     root_name,
 )
 from trainshift.python.values.backward_slice import sliced, sources
-from trainshift.python.values.call_graph import calls_leading_to, functions_handed_to
+from trainshift.python.values.call_chains import calls_leading_to, functions_handed_to
 from trainshift.training.uniformity.verdict import Unknown, Verdict, divergent, joined
 
 TENSORFLOW, NUMPY, PYTHON, TORCH, POLARS = "tensorflow", "numpy", "random", "torch", "polars"

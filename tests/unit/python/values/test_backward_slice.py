@@ -10,7 +10,7 @@ from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.script import Script, read_script
 from trainshift.python.syntax.chunk_syntax import Site
 from trainshift.python.values.backward_slice import backward_slice
-from trainshift.python.values.call_graph import called_from, calls_leading_to, functions_leading_to
+from trainshift.python.values.call_chains import called_from, calls_leading_to, functions_leading_to
 
 # A script whose last statement is a call `show(x)`, and all possible values of `x`.
 SLICES = {
