@@ -36,7 +36,7 @@ from trainshift.core.report import Report
 from trainshift.python.names.values import Library, Module, Value
 from trainshift.python.source.edit import Change, Edit, Remark
 from trainshift.python.source.source import Span, one_line
-from trainshift.python.syntax.chunk_syntax import Statement, arguments
+from trainshift.python.syntax.chunk_syntax import Statement, arguments, last_name
 from trainshift.python.syntax.precedence import does_more
 from trainshift.rewriting.edits.entries import without
 from trainshift.rewriting.prerequisites import Prerequisites
@@ -51,6 +51,8 @@ _TOO_LATE = (
     "this hides the GPUs after the ranks have taken theirs; to train on CPUs, set "
     "CUDA_VISIBLE_DEVICES=-1 for the command"
 )
+# Methods and functions that set variables of the environment.
+_OF_ENVIRONMENT = frozenset({"__setitem__", "putenv", "setdefault", "update"})
 _TITLE = "Let each rank choose its GPU"
 
 
@@ -144,6 +146,11 @@ def _of_statement(statement: Statement) -> list[ast.expr]:
     if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
         given = (part for each in arguments(node.value) for part in ast.walk(each))
         asked += [part.slice for part in given if isinstance(part, ast.Subscript)]
+        if last_name(node.value.func) in _OF_ENVIRONMENT:
+            # The name of a variable may be a name, too.
+            named = last_name(node.value.func) != "update"
+            for each in arguments(node.value)[1 if named else 0 :]:
+                asked += each.values if isinstance(each, ast.Dict) else [each]
     return asked
 
 
