@@ -70,6 +70,8 @@ class Session:
         self.folder = tempfile.TemporaryDirectory()
         path = Path(self.folder.name).resolve() / "train.py"
         path.write_text(text, encoding="utf-8")
+        # The root of a project: what else lies in the system's folder of temporary files is no part of it.
+        (path.parent / "pyproject.toml").write_text("", encoding="utf-8")
         for name, other in others.items():
             (path.parent / name).parent.mkdir(parents=True, exist_ok=True)
             (path.parent / name).write_text(other, encoding="utf-8")

@@ -51,6 +51,12 @@ class NameUses:
             self._chunks[facts] = found
         return self._chunks[facts]
 
+    @cached_property
+    def _declared(self) -> list[tuple[Scope, frozenset[str]]]:
+        """The scopes that declare names global or nonlocal, with these names."""
+        declared = ((each, each.declared_global | each.declared_nonlocal) for each in self._script.scopes)
+        return [(scope, names) for scope, names in declared if names]
+
     def is_taken(self, name: str, around: Scope, ours: Collection[ast.AST] = ()) -> bool:
         """Return whether a new variable of a scope would bind or hide one that the script uses.
 
@@ -60,10 +66,7 @@ class NameUses:
         bindings = script.module_bindings.get(name, ()) if home is None else home.bindings.get(name, ())
         if any(binding.target not in ours for binding in bindings):
             return True
-        declared = (
-            each.declared_global | each.declared_nonlocal for each in script.scopes if _is_in(each, home)
-        )
-        if any(name in names for names in declared):
+        if any(name in names and _is_in(scope, home) for scope, names in self._declared):
             return True
         for use in self.of(name):
             owner = owner_of(name, use.scope)
