@@ -25,6 +25,9 @@ If each rank takes its share of the steps, by this rule or by HV15, the counts o
 - A schedule class of your own gets the step that one process would be at. A counter of steps is multiplied
   where the script computes a rate from it.
 - A number that is computed from the length of a share (`epochs * len(train)`) stays.
+- A schedule that is no learning rate stays as it is and is reported: a weight of a loss, or a chance of
+  teacher forcing, that the script computes from its steps. So is a rate that it computes from the
+  optimizer's own count of steps, or changes a bit in each step.
 - A plot of one value per step over `range(1000)` uses the length of the list instead. Other code that relies
   on a list with an entry for each step is reported.
 
@@ -62,6 +65,7 @@ from trainshift.training.steps_taken.counted_rates import CountedRate, CountedRa
 from trainshift.training.steps_taken.counters import Counters, Limit
 from trainshift.training.steps_taken.horizons import Horizon, Horizons
 from trainshift.training.steps_taken.step_division import Pace, Taken
+from trainshift.training.steps_taken.step_ratios import StepRatios
 from trainshift.transforms.rule import Proposals
 
 _FEW = 16
@@ -78,6 +82,14 @@ _ENTRIES = (
     "`len({0})` instead of the number here"
 )
 _RESUMED = "{0} counts the steps of one rank, and {1} those of all; multiply {0} by `hvd.size()`"
+_RATIO = (
+    "the {0} depends on `{1}`, and `{2}` counts the steps of one rank, so this schedule runs only "
+    "1/hvd.size() as far; multiply `{2}` by `hvd.size()`"
+)
+_CHANGED = (
+    "the {0} depends on `{1}`, which changes once in each step of a rank, so this schedule runs only "
+    "1/hvd.size() as far; change it by hvd.size() steps at once"
+)
 _COUNTED = "the step of {} stays as it is: {}"
 
 
@@ -119,6 +131,7 @@ def propose(program: Program, report: Report) -> Proposals:
         yield from _totals(program, report)
         yield from _means(program, report)
         yield from _entries(program, report)
+        yield from _ratios(program, report)
         yield from _resumed(program, report)
 
 
@@ -328,6 +341,20 @@ def _entries(program: Program, report: Report) -> Proposals:
                 ),
             ),
         )
+
+
+def _ratios(program: Program, report: Report) -> Proposals:
+    """Propose a doubt for each part of a schedule that depends on the steps of one rank and is no rate to
+    adapt.
+    """
+    for at, counter, changed, of_rate in program.fact(StepRatios).all:
+        assert at.statement is not None
+        what = "learning rate" if of_rate else "loss"
+        text = _CHANGED.format(what, changed)
+        if counter is not None:
+            said = (one_line(program.script.text(each, at.scope)) for each in (at.node, counter))
+            text = _RATIO.format(what, *said)
+        yield report.remark(program.script.header_span(at.statement), text, is_doubt=True)
 
 
 def _divided(program: Program, node: ast.expr, site: Site, optional: bool) -> tuple[Edit, ...] | None:

@@ -66,12 +66,13 @@ class ReadBack:
         found = [
             each
             for each in self.of_all
-            if (writes := self._written_before(each)) and not self._waits(each.anchor)
+            if (writes := self._written_before(each))
             if not all(self._is_in_statement(site, each.anchor) for site in writes)
         ]
         found.sort(key=lambda each: (self._script.span(each.site.node, each.site), self._start(each.anchor)))
-        first = {each.site: each for each in reversed(found)}
-        return self._at_once(list(reversed(first.values())))
+        first = {(each.site, each.anchor): each for each in reversed(found)}
+        reads = self._at_once(list(reversed(first.values())))
+        return [each for each in reads if not self._waits(each.anchor)]
 
     def _at_once(self, reads: list[Read]) -> list[Read]:
         """The reads, each of which waits at an anchor before its own if nothing is written in between."""

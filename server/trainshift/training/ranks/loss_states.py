@@ -93,10 +93,10 @@ class LossStates:
     def _read(self) -> frozenset[ast.AST]:
         """The expressions behind all losses."""
         behind = self._program.fact(Trails).behind
-        return frozenset(each.node for loss in self._losses for each in behind(loss))
+        return frozenset(each.node for loss in self.losses for each in behind(loss))
 
     @property
-    def _losses(self) -> Iterator[Occurrence]:
+    def losses(self) -> Iterator[Occurrence]:
         """The losses that tapes and optimizers differentiate, and those that models are compiled with."""
         for target, site in self._program.fact(Uniformity).losses.items():
             if isinstance(target, ast.expr):

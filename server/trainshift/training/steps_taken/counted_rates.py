@@ -21,6 +21,7 @@ from trainshift.python.syntax.chunk_syntax import Scope, dotted, expression_path
 from trainshift.training.execution.graph_slice import occurrences_behind
 from trainshift.training.horovod.existing_use import Horovod
 from trainshift.training.steps_taken.counters import Counters
+from trainshift.training.steps_taken.step_division import Pace
 
 
 class CountedRate(Struct, frozen=True, eq=False):
@@ -110,7 +111,7 @@ class CountedRates:
             isinstance(above, ast.BinOp)
             and isinstance(above.op, ast.Div | ast.FloorDiv | ast.Mod)
             and above.right is not read.node
-            and horovod.divided(above.right, read.scope, read.statement)
+            and self._program.fact(Pace).agrees(above.right, read.scope, read.statement)
             for above in expression_path(read.statement.node, read.node)
         )
 

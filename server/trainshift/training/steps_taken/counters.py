@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from trainshift.core.libraries import Libraries
 from trainshift.core.program import Program
+from trainshift.libraries import api
 from trainshift.libraries.entries import Role, is_bar
 from trainshift.python.flow import exits
 from trainshift.python.flow.evaluation import LOOPS
@@ -21,7 +22,7 @@ from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement, argume
 from trainshift.training.data.divided_data import DividedData
 from trainshift.training.data.division_places import Form
 from trainshift.training.execution.control_flow import ControlFlow
-from trainshift.training.execution.executions import counted_in
+from trainshift.training.execution.executions import Executions, counted_in
 from trainshift.training.horovod.existing_use import Horovod
 from trainshift.training.learning_rates.rate_cases import RateCases
 from trainshift.training.learning_rates.rate_settings import RateSetting, RateSettings
@@ -29,12 +30,14 @@ from trainshift.training.loops.steps import is_plain
 from trainshift.training.loops.what_trains import WhatTrains
 from trainshift.training.rank_regions.root_only import RootOnly
 from trainshift.training.ranks.own_batches import OwnBatches
-from trainshift.training.steps_taken.step_division import Pace
+from trainshift.training.steps_taken.step_division import Pace, Taken
 
 _LEAVING = frozenset({exits.BREAK, exits.RETURN, exits.RAISE, exits.END})
 _COMPARED = (ast.Eq, ast.Gt, ast.GtE, ast.Lt, ast.LtE, ast.NotEq)
 # Calls that return the value of a counter that is a TensorFlow variable.
 _READING = frozenset({"int", "numpy", "value", "read_value", "cast", "float", "eval"})
+# Methods of callbacks that Keras calls in each step.
+_BY_BATCH = frozenset({"on_batch_begin", "on_batch_end", "on_train_batch_begin", "on_train_batch_end"})
 # Calls that return consecutive numbers.
 _NUMBERS = frozenset({"builtins.range", "numpy.arange", "numpy.linspace"})
 # Methods that draw this many values.
@@ -236,14 +239,14 @@ class Counters:
         assert isinstance(node, ast.If | ast.While)
         for part in ast.walk(node.test):
             if isinstance(part, ast.BinOp) and isinstance(part.op, ast.Mod):
-                if self.counts(part.left, statement) and _is_count(part.right) and _is_zero(node.test, part):
+                if self.counts(part.left, statement) and is_count(part.right) and _is_zero(node.test, part):
                     # If two networks train alternately, each keeps its share of the iterations.
                     trains = self._program.fact(WhatTrains).statement_trains(statement)
                     if not trains and (self._saves(statement) or self._sets_rate(statement)):
                         yield Limit(statement, part.right, every=True)
             elif isinstance(part, ast.Compare) and isinstance(part.ops[0], _COMPARED) and len(part.ops) == 1:
                 for counter, limit in (sides := [part.left, *part.comparators], sides[::-1]):
-                    if self.counts(counter, statement) and _is_count(limit) and self._decides(statement):
+                    if self.counts(counter, statement) and is_count(limit) and self._decides(statement):
                         yield Limit(statement, limit, every=False)
 
     def _decides(self, statement: Statement) -> bool:
@@ -291,7 +294,7 @@ class Counters:
         found: dict[str, list[Statement]] = {}
         for statement in self._script.statements:
             target = counted_in(statement) or self._numbered_by(statement) or self._rows_in(statement)
-            if target and self._is_once_a_step(statement):
+            if target and self.is_once_a_step(statement):
                 found.setdefault(target, []).append(statement)
         return found
 
@@ -325,7 +328,7 @@ class Counters:
         at = Occurrence(given, statement.scope, statement)
         return dotted(node.target) if self._program.fact(OwnBatches).counts_rows(at) else ""
 
-    def _is_once_a_step(self, statement: Statement) -> bool:
+    def is_once_a_step(self, statement: Statement) -> bool:
         """Return whether a statement runs once in each step of a training of which each rank takes a
         share.
         """
@@ -338,7 +341,19 @@ class Counters:
                 return False
             if above.scope is not statement.scope:
                 break
-        return statement.scope.kind == "function" and self._pace.is_shared(statement)
+        if statement.scope.kind != "function":
+            return False
+        return self._pace.is_shared(statement) or self._is_run_by_fit(statement.scope)
+
+    def _is_run_by_fit(self, scope: Scope) -> bool:
+        """Return whether `fit` runs a function in each step, of which each rank takes its share."""
+        if self._pace.taken is not Taken.SHARE:
+            return False
+        if self._program.fact(Executions).custom_model(scope) is not None:
+            return True
+        function = scope.function()
+        owner = function.owner() if function is not None and function.name in _BY_BATCH else None
+        return owner is not None and self._names.descends(owner, *api.CALLBACK)
 
     def counts(self, node: ast.expr, statement: Statement) -> bool:
         """Return whether an expression is a counter, plus or minus one, or a multiple: ``step *
@@ -370,7 +385,7 @@ def _is_literal(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and isinstance(node.value, int)
 
 
-def _is_count(node: ast.expr) -> bool:
+def is_count(node: ast.expr) -> bool:
     """Return whether an expression may be a number of steps, and is neither the first nor the second."""
     if isinstance(node, ast.Constant):
         return isinstance(node.value, int) and node.value > 1
