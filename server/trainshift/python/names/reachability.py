@@ -98,7 +98,8 @@ class _Spread:
     """The spread from started code to everything that it reads: chunks that `run`, and methods not called
     yet.
 
-    A method waits until running code reads its name.  `hides_names` is true if any name may be read by a
+    A method waits until running code reads its name.  The name of a variable means a definition of another
+    file only where its own file imports that name.  `hides_names` is true if any name may be read by a
     string, so that everything may run.  Reading attributes by strings does that too where the program passes
     one of its modules as an object.
     """
@@ -113,6 +114,8 @@ class _Spread:
         self._defining: dict[str, list[ChunkSyntax | Scope]] = {}
         self._renamed: dict[str, list[str]] = {}
         self._read: set[str] = set()
+        self._read_at_home: dict[LinkedScript, set[str]] = {}
+        """The names that a file reads and does not import: no definition of another file is meant."""
         self._bindings: dict[LinkedScript, dict[str, list[Binding]]] = {}
         self._values: dict[tuple[LinkedScript, str], set[Value]] = {}
         self.run: set[ChunkSyntax | Scope] = set()
@@ -163,15 +166,18 @@ class _Spread:
     def _next(self, running: ChunkSyntax | Scope) -> Iterator[ChunkSyntax | Scope]:
         if isinstance(running, Scope):
             self.waiting[running.facts].discard(running)
-            left = _loads_in(running)
-            left.subtract(self._of_libraries(self._homes[running.facts], running.facts, _body(running)))
-            yield from self._reading(name for name, count in left.items() if count > 0)
+            home, left = self._homes[running.facts], _loads_in(running)
+            left.subtract(self._of_libraries(home, running.facts, _body(running)))
+            yield from self._reading(self._meaning_others(home, left, _bare_loads(_body(running))))
+            yield from self._reading_at_home(home, left)
             return
         if self._looks_at_texts and running.once(_reflection).methods and not self._may_call_any:
             self._may_call_any = True
             yield from [scope for scopes in self.waiting.values() for scope in scopes]
-        yield from self._reading([*self._loads_of(running), *running.once(_reflection).read])
         home = self._homes[running]
+        left, bare = self._loads_of(running)
+        yield from self._reading([*self._meaning_others(home, left, bare), *running.once(_reflection).read])
+        yield from self._reading_at_home(home, left)
         if home.workspace is None or not self._not_imported:
             return
         for path in home.workspace.imported_in(home, running):
@@ -195,14 +201,38 @@ class _Spread:
         for name in reachable(names, lambda name: self._renamed.get(name, ()), seen=self._read):
             yield from self._defining.get(name, ())
 
-    def _loads_of(self, facts: ChunkSyntax) -> Iterable[str]:
-        """The names that a chunk reads, except in methods that are not called yet."""
+    def _reading_at_home(self, home: LinkedScript, left: Counter[str]) -> Iterator[ChunkSyntax | Scope]:
+        """Yield what a file defines and its own code reads; definitions of the start file all run."""
+        known = self._read_at_home.setdefault(home, set())
+        for name in [name for name, count in left.items() if count > 0 and name not in known]:
+            known.add(name)
+            for each in self._defining.get(name, ()):
+                if self._homes[each.facts if isinstance(each, Scope) else each] is home:
+                    yield each
+
+    def _meaning_others(self, home: LinkedScript, left: Counter[str], bare: Counter[str]) -> Iterator[str]:
+        """Yield the names that may mean definitions of other files, of the reads that are `left`.
+
+        An attribute may be any object's; of the `bare` names of variables, only imported ones are.
+        """
+        if home not in self._bindings:
+            self._bindings[home] = _imports_by_name(home)
+        imports, has_stars = self._bindings[home], bool(home.star_paths)
+        for name, count in left.items():
+            if count > 0 and (count > bare[name] or has_stars or name in imports):
+                yield name
+
+    def _loads_of(self, facts: ChunkSyntax) -> tuple[Counter[str], Counter[str]]:
+        """The number of reads of each name in a chunk, except in methods that are not called yet; and the
+        number of those that are no attributes.
+        """
         script = self._homes[facts]
         waiting: set[Scope] = set()
         if script is not self._start and not self._may_call_any:
             methods = _methods_nothing_else_calls(script, facts)
-            waiting = {scope for scope in methods if scope.name not in self._read}
-        left = Counter(facts.loads)
+            read = self._read.union(self._read_at_home.get(script, ()))
+            waiting = {scope for scope in methods if scope.name not in read}
+        left, bare = Counter(facts.loads), Counter(facts.once(_bare_loads_of_chunk))
         left.subtract(self._of_libraries(script, facts, [each.node for each in facts.top]))
         if waiting:
             self.waiting[facts] = waiting
@@ -210,7 +240,8 @@ class _Spread:
             self._defining.setdefault(scope.name, []).append(scope)
             left.subtract(_loads_in(scope))
             left.update(self._of_libraries(script, facts, _body(scope)))
-        return [name for name, count in left.items() if count > 0]
+            bare.subtract(_bare_loads(_body(scope)))
+        return left, bare
 
     def _of_libraries(self, home: LinkedScript, facts: ChunkSyntax, nodes: Sequence[ast.AST]) -> Counter[str]:
         """The number of reads of each name that is a member of a library: `train` in ``tf.train.Saver``."""
@@ -265,6 +296,16 @@ def _loads_in(scope: Scope) -> Counter[str]:
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
             found[node.id] += 1
     return found
+
+
+def _bare_loads(statements: Iterable[ast.AST]) -> Counter[str]:
+    """The number of reads of each name in some statements, except as an attribute."""
+    nodes = (inner for each in statements for inner in ast.walk(each))
+    return Counter(each.id for each in nodes if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load))
+
+
+def _bare_loads_of_chunk(facts: ChunkSyntax) -> Counter[str]:
+    return _bare_loads(each.node for each in facts.top)
 
 
 def _body(scope: Scope) -> list[ast.stmt]:

@@ -53,6 +53,10 @@ def running(found: Workspace) -> set[str]:
         ("", {"one", "Base"}),
         # A table runs nothing of what it holds, unless code reads it.
         ("from lib import TABLE\n\nTABLE['two'](1)\n", {"one", "Base", "two", "helper", "Layer"}),
+        # A variable of the file itself is not what another file defines by that name, unless it is imported.
+        ("two = one()\nprint(two)\n", {"one", "Base"}),
+        ("from lib import two as helper\n\nhelper(1)\n", {"one", "Base", "two", "helper"}),
+        ("from lib import *\n\nprint(two)\n", {"one", "Base", "two", "helper"}),
         # An attribute of an object that is read by its text is no name of a module, but may be a method.
         ("getattr(one(), input())()\n", {"one", "Base", "call", "helper"}),
         ("print(vars(one()))\n", {"one", "Base", "call", "helper"}),
