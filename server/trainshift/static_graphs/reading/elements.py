@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 
 from msgspec.structs import replace
 
@@ -58,14 +59,17 @@ def put_under(value: AbstractValue, key: AbstractValue, given: AbstractValue) ->
     """A dict with a value at a key."""
     is_known = value.keys is not None and value.items is not None and len(value.items) < _MOST_KEYS
     if not is_known or value.keys is None or value.items is None or key.constant is NO_CONSTANT:
-        element = value.whole_element
-        return replace(
-            value, items=None, keys=None, element=given if element is None else element.joined(given)
-        )
+        return put_anywhere(value, given)
     at = _place_of(value, key)
     if at is None:
         return replace(value, items=(*value.items, given), keys=(*value.keys, key.constant))
     return replace(value, items=(*value.items[:at], given, *value.items[at + 1 :]))
+
+
+def put_anywhere(value: AbstractValue, given: AbstractValue) -> AbstractValue:
+    """A container with one more element, whose elements have lost their known positions."""
+    element = value.whole_element
+    return replace(value, items=None, keys=None, element=given if element is None else element.joined(given))
 
 
 def updated(value: AbstractValue, other: AbstractValue) -> AbstractValue:
@@ -74,8 +78,7 @@ def updated(value: AbstractValue, other: AbstractValue) -> AbstractValue:
         for key, given in zip(other.keys, other.items, strict=True):
             value = put_under(value, constant(key), given)
         return value
-    element = UNKNOWN if other.whole_element is None else other.whole_element
-    return replace(value, items=None, keys=None, element=element.joined(value.whole_element or NOTHING))
+    return put_anywhere(value, UNKNOWN if other.whole_element is None else other.whole_element)
 
 
 def _place_of(value: AbstractValue, key: AbstractValue) -> int | None:
@@ -149,7 +152,9 @@ def length_of(node: ast.Slice, size: int | Dim) -> int | Dim:
     return size if size in (Dim.DATA, Dim.CHOSEN) else Dim.ANY
 
 
-def given_back(value: AbstractValue, call: tuple[object, ...], given: list[AbstractValue]) -> AbstractValue:
+def given_back(
+    value: AbstractValue, call: tuple[object, ...], given: Sequence[AbstractValue]
+) -> AbstractValue:
     """The result of a call: tensors among its arguments, and new ones."""
     if value.sources or value.views:
         known = frozenset[object]().union(*map(_held, given))

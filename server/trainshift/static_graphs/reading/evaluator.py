@@ -50,13 +50,14 @@ from trainshift.static_graphs.reading.elements import (
     element_of,
     in_any_order,
     item_of,
+    put_anywhere,
     put_under,
     sliced,
     updated,
     value_under,
 )
-from trainshift.static_graphs.reading.entries import NOT_TO_STATIC, TO_STATIC, is_layer
-from trainshift.static_graphs.reading.frame import Frame, truth_of
+from trainshift.static_graphs.reading.entries import NOT_TO_STATIC, TO_STATIC, forward_of, is_layer
+from trainshift.static_graphs.reading.frame import Call, Frame, Words, at_site, truth_of
 from trainshift.static_graphs.reading.function import Truth
 from trainshift.static_graphs.reading.stores import MUTABLE, Cell, places_in
 from trainshift.static_graphs.tables import api
@@ -105,7 +106,6 @@ _MADE: dict[type[ast.AST], str] = {ast.ListComp: "list", ast.SetComp: "set", ast
 _REFERENCES = (ast.Name, ast.Attribute, ast.Subscript)
 """The expressions that refer to a container and make none."""
 _MOST_DEEP = 32
-Words = Mapping[str, AbstractValue]
 # The elements of a container; of a list, as a list: `zip` and similar functions pair them.
 _HOLDING = frozenset({"LayerList", "Sequential", "LayerDict", "ParameterList", "ModuleList", "ModuleDict"})
 _ALWAYS = {
@@ -140,15 +140,11 @@ class Host(Protocol):
         """Return whether a scope is, or is inside, a static function, all of whose stores are known."""
 
     def called(
-        self,
-        function: Scope,
-        owner: UserInstance | None,
-        given: tuple[AbstractValue, ...],
-        words: dict[str, AbstractValue],
-        frame: Frame,
-        node: ast.Call | None,
+        self, function: Scope, owner: UserInstance | None, frame: Frame, call: Call | None = None
     ) -> AbstractValue:
-        """The result of a function in the workspace that Paddle converts together with its caller."""
+        """The result of a function in the workspace that Paddle converts together with its caller; without
+        a call, that of a property.
+        """
 
     def assign(
         self, target: ast.expr, value: AbstractValue, frame: Frame, *, is_change: bool = False
@@ -159,7 +155,7 @@ class Host(Protocol):
         """Record stores of values into cells of the heap."""
 
     def unconverted(
-        self, function: Scope, given: tuple[AbstractValue, ...], frame: Frame, node: ast.Call, way: str
+        self, function: Scope, given: tuple[AbstractValue, ...], call: Call, way: str
     ) -> AbstractValue:
         """The result of a function in the workspace that Paddle does not convert with its caller."""
 
@@ -213,8 +209,7 @@ class Evaluator:
                 method = getattr(getattr(item.binding.target, "func", None), "attr", "append")
                 if method in ("extend", "update", "setdefault"):
                     added = UNKNOWN
-                element = added.joined(value.whole_element or NOTHING)
-                value = replace(value, items=None, keys=None, element=element)
+                value = put_anywhere(value, added)
         return value
 
     def of_binding(self, binding: Binding) -> AbstractValue:
@@ -250,9 +245,7 @@ class Evaluator:
         found = []
         for site in self._calls_in_file(script, function, owner):
             given = script.names.argument(site, function, name)
-            found.append(
-                default if given is None else self.evaluate(given, Frame(site.scope, site.statement, {}))
-            )
+            found.append(default if given is None else self.evaluate(given, at_site(site)))
         if found:
             return join(found)
         is_made = function.name == "__init__" and default.is_python and not default.is_none
@@ -390,7 +383,7 @@ class Evaluator:
             held = self.host.from_heap(self._filled(held, name, thing.scope), name)
             method = self.home(thing.scope).names.function_named(thing.scope, name)
             if method is not None and is_property(method):
-                return self.host.called(method, thing, (), {}, frame, None)
+                return self.host.called(method, thing, frame)
             if method is not None:
                 held = held.joined(python("function", things=frozenset({Function(method, thing)})))
             if not held.is_nothing:
@@ -421,7 +414,7 @@ class Evaluator:
                 first = argument(site.node, 0, "name")
                 if site.scope.owner() is cls and getattr(first, "value", None) == name:
                     given = argument(site.node, 1, "tensor", "parameter")
-                    known = UNKNOWN if given is None else self.evaluate(given, _place(site))
+                    known = UNKNOWN if given is None else self.evaluate(given, at_site(site))
                     yield known if known.is_tensor else tensor()
 
     def evaluate(self, node: ast.expr, frame: Frame) -> AbstractValue:
@@ -655,13 +648,14 @@ class Evaluator:
         for word in node.keywords:
             if word.arg is None:
                 self.evaluate(word.value, frame)
+        call = Call(node, given, words, frame)
         called = node.func
         found = NOTHING
         callee = self.evaluate(called, frame)
         names: set[str] = set()
         if isinstance(called, ast.Attribute) and not self._is_library(called, frame):
             base = self.holder(called, frame)
-            found = self._method(called, base, given, words, frame)
+            found = self._method(called, base, call)
             if base.tensor is not None:
                 names.add(f"paddle.Tensor.{called.attr}")
         for thing in ordered(callee.things):
@@ -669,7 +663,7 @@ class Evaluator:
                 names.add(thing.name)
             elif isinstance(thing, Instance):
                 names.add(f"{thing.cls}.__call__")
-            found = found.joined(self._of(thing, node, given, words, frame, callee))
+            found = found.joined(self._of(thing, call))
         if frame.function is not None:
             frame.function.named[node] = frozenset(names)
             if self._is_unseen(called, callee, frame):
@@ -714,14 +708,7 @@ class Evaluator:
 
     # Methods of values that are not objects of a class
 
-    def _method(
-        self,
-        called: ast.Attribute,
-        base: AbstractValue,
-        given: tuple[AbstractValue, ...],
-        words: Words,
-        frame: Frame,
-    ) -> AbstractValue:
+    def _method(self, called: ast.Attribute, base: AbstractValue, call: Call) -> AbstractValue:
         name = called.attr
         found = NOTHING
         if base.tensor is not None:
@@ -729,36 +716,29 @@ class Evaluator:
             found = UNKNOWN
             if operation is not None:
                 alone = replace(base, python=frozenset(), array=False, unknown=False)
-                found = result(operation, _given(operation, (alone, *given), words))
+                found = result(operation, _given(operation, (alone, *call.given), call.words))
                 if name.endswith("_") or name in ("reshape", "flatten", "squeeze", "unsqueeze", "detach"):
                     found = replace(found, views=base.sources | base.views)
                 if name.endswith("_"):
                     found = replace(found, sources=base.sources)
         if base.array or base.python & MUTABLE:
-            found = found.joined(self._of_container(called, base, given, words, frame))
+            found = found.joined(self._of_container(called, base, call))
         if "ndarray" in base.python:
             found = found.joined(UNKNOWN if name in ("item", "tolist") else python("ndarray"))
         if base.among("str"):
             found = found.joined(python("list", element=python("str")) if "split" in name else python("str"))
         return found
 
-    def _of_container(
-        self,
-        called: ast.Attribute,
-        base: AbstractValue,
-        given: tuple[AbstractValue, ...],
-        words: Words,
-        frame: Frame,
-    ) -> AbstractValue:
+    def _of_container(self, called: ast.Attribute, base: AbstractValue, call: Call) -> AbstractValue:
         """The result of a method of a list, dict or set; records additions."""
-        name, element = called.attr, base.whole_element
-        if name in ADDING and (given or words):
-            self._grow(called.value, base, name, given, words, frame)
+        name, element, given = called.attr, base.whole_element, call.given
+        if name in ADDING and (given or call.words):
+            self._grow(called, base, call)
             if name == "setdefault":
                 return join([element or NOTHING, *given[1:]])
             return python("None")
         if name in MUTATING:
-            self.host.assign(called.value, in_any_order(base), frame, is_change=True)
+            self.host.assign(called.value, in_any_order(base), call.frame, is_change=True)
         if name in ("pop", "popleft", "popitem"):
             return _taken_out(name, base, given)
         if name == "get":
@@ -775,20 +755,13 @@ class Evaluator:
         if name == "copy":
             return replace(base, places=frozenset())
         if name.startswith("__"):
-            self.hand_to_unseen((base,), frame)
+            self.hand_to_unseen((base,), call.frame)
             return UNKNOWN
         return python("int" if name in ("index", "count") else "None")
 
-    def _grow(
-        self,
-        holder: ast.expr,
-        base: AbstractValue,
-        name: str,
-        given: tuple[AbstractValue, ...],
-        words: Words,
-        frame: Frame,
-    ) -> None:
+    def _grow(self, called: ast.Attribute, base: AbstractValue, call: Call) -> None:
         """Add elements to a container."""
+        name, given, words = called.attr, call.given, call.words
         grown = base
         if name == "update":
             for each in given:
@@ -800,73 +773,52 @@ class Evaluator:
             added = given[-1] if given else join(words.values())
             if METHODS[name].elements is not None:
                 added = element_of(added)
-            element = base.whole_element
             if name == "append" and base.items is not None and len(base.items) < 32 and not base.array:
                 grown = replace(base, items=(*base.items, added))
             else:
-                grown = replace(
-                    base, items=None, keys=None, element=added if element is None else element.joined(added)
-                )
-        self.host.store(dict.fromkeys(base.places, added), frame)
-        self.host.assign(holder, grown, frame, is_change=True)
+                grown = put_anywhere(base, added)
+        self.host.store(dict.fromkeys(base.places, added), call.frame)
+        self.host.assign(called.value, grown, call.frame, is_change=True)
 
     # Possible callees
 
-    def _of(
-        self,
-        thing: Thing,
-        node: ast.Call,
-        given: tuple[AbstractValue, ...],
-        words: Words,
-        frame: Frame,
-        callee: AbstractValue,
-    ) -> AbstractValue:
+    def _of(self, thing: Thing, call: Call) -> AbstractValue:
+        given = call.given
         if isinstance(thing, Library):
-            return self._of_library(thing.name, node, given, words, frame)
+            return self._of_library(thing.name, call)
         if isinstance(thing, Function):
-            return self.host.called(thing.scope, thing.owner, given, dict(words), frame, node)
+            return self.host.called(thing.scope, thing.owner, call.frame, call)
         if isinstance(thing, UserInstance):
-            return self._of_object(thing, node, given, words, frame)
+            return self._of_object(thing, call)
         if isinstance(thing, Class):
-            layer = is_layer(self.home(thing.scope), thing.scope)
-            return python("layer" if layer else "object", things=frozenset({UserInstance(thing.scope, node)}))
+            return self.of_thing(UserInstance(thing.scope, call.node), call.frame)
         if isinstance(thing, Instance):
-            return self._of_instance(thing, node, given, words, frame)
+            return self._of_instance(thing, call)
         if isinstance(thing, Member) and thing.name == "create_parameter":
-            return tensor(*_created(given, words))
+            return tensor(*_created(given, call.words))
         if isinstance(thing, Member) and thing.name in ("add_sublayer", "add_module", "add_parameter"):
             return given[1] if len(given) > 1 else UNKNOWN
         return UNKNOWN
 
-    def _of_object(
-        self,
-        thing: UserInstance,
-        node: ast.Call,
-        given: tuple[AbstractValue, ...],
-        words: Words,
-        frame: Frame,
-    ) -> AbstractValue:
+    def _of_object(self, thing: UserInstance, call: Call) -> AbstractValue:
         names = self.home(thing.scope).names
-        own = names.function_named(thing.scope, "__call__")
-        function = own or names.function_named(thing.scope, "forward")
+        function = forward_of(self.home(thing.scope), thing)
         if function is not None:
-            return self.host.called(function, thing, given, dict(words), frame, node)
+            return self.host.called(function, thing, call.frame, call)
         for base in sorted(names.library_bases(thing.scope)):
             if api.is_layer_class(base) and base != api.LAYER:
                 return _by_returns(api.layer_returns(base))
         return UNKNOWN
 
-    def _of_instance(
-        self, thing: Instance, node: ast.Call, given: tuple[AbstractValue, ...], words: Words, frame: Frame
-    ) -> AbstractValue:
-        name = thing.cls.rpartition(".")[2]
+    def _of_instance(self, thing: Instance, call: Call) -> AbstractValue:
+        name, given = thing.cls.rpartition(".")[2], call.given
         if thing.cls in TO_STATIC:
             first = thing.node.args[0] if thing.node.args else None
-            return UNKNOWN if first is None else self._through(first, thing, node, given, words, frame)
+            return UNKNOWN if first is None else self._through(first, thing, call)
         if thing.cls == "functools.partial" and thing.node.args:
             given_first, *preset = self.evaluate_call_arguments(thing)
             return join(
-                self.host.unconverted(each.scope, (*preset, *given), frame, node, "`partial`")
+                self.host.unconverted(each.scope, (*preset, *given), call, "`partial`")
                 for each in ordered(given_first.things)
                 if isinstance(each, Function)
             ).joined(UNKNOWN)
@@ -875,7 +827,7 @@ class Evaluator:
             value = given[0] if given else UNKNOWN
             for layer in held:
                 for each in ordered(layer.things):
-                    value = self._of(each, node, (value,), {}, frame, layer)
+                    value = self._of(each, replace(call, given=(value,), words={}))
             return value if held and not value.is_nothing else tensor()
         if api.is_layer_class(thing.cls):
             made = _by_returns(api.layer_returns(thing.cls))
@@ -887,19 +839,10 @@ class Evaluator:
             return replace(made, tensor=replace(made.tensor, shape=shape))
         return UNKNOWN
 
-    def _through(
-        self,
-        first: ast.expr,
-        thing: Instance,
-        node: ast.Call,
-        given: tuple[AbstractValue, ...],
-        words: Words,
-        frame: Frame,
-    ) -> AbstractValue:
+    def _through(self, first: ast.expr, thing: Instance, call: Call) -> AbstractValue:
         """A call of an object wrapped by `to_static`."""
-        site = self.program.script.site_of(thing.node)
-        inner = self.evaluate(first, Frame(site.scope, site.statement, {}))
-        return join(self._of(each, node, given, words, frame, inner) for each in ordered(inner.things))
+        inner = self.evaluate(first, at_site(self.program.script.site_of(thing.node)))
+        return join(self._of(each, call) for each in ordered(inner.things))
 
     def evaluate_call_arguments(self, thing: Instance) -> list[AbstractValue]:
         """The layers passed to a container of layers, in order."""
@@ -907,31 +850,29 @@ class Evaluator:
             site = self.program.script.site_of(thing.node)
         except KeyError:
             return []
-        place = Frame(site.scope, site.statement, {})
-        values = [self.evaluate(each, place) for each in thing.node.args]
+        values = [self.evaluate(each, at_site(site)) for each in thing.node.args]
         if len(values) == 1 and values[0].items is not None:
             return list(values[0].items)
         return values
 
     # Libraries
 
-    def _of_library(
-        self, full_name: str, node: ast.Call, given: tuple[AbstractValue, ...], words: Words, frame: Frame
-    ) -> AbstractValue:
+    def _of_library(self, full_name: str, call: Call) -> AbstractValue:
         root, _, name = full_name.rpartition(".")
+        given = call.given
         if root == "builtins":
-            return self._builtin(name, node, given, words, frame)
+            return self._builtin(name, call)
         if full_name in _ARRAYS:
             return AbstractValue(array=True, element=NOTHING)
         if full_name in TO_STATIC | NOT_TO_STATIC and given:
             return given[0]
         operation = api.function(full_name)
         if operation is not None:
-            found = result(operation, _given(operation, given, words))
+            found = result(operation, _given(operation, given, call.words))
             if given and (name.endswith("_") or name in ("reshape", "flatten", "squeeze", "unsqueeze")):
                 found = replace(found, views=given[0].sources | given[0].views)
             return found
-        known = self.of_instance(Instance(full_name, node), frame)
+        known = self.of_instance(Instance(full_name, call.node), call.frame)
         if api.is_layer_class(full_name) and name in _HOLDING:
             values = [each for value in given for each in (value.items or (value.whole_element or value,))]
             return replace(known, element=join(values)) if values else known
@@ -941,9 +882,8 @@ class Evaluator:
             return given[0]
         return known
 
-    def _builtin(
-        self, name: str, node: ast.Call, given: tuple[AbstractValue, ...], words: Words, frame: Frame
-    ) -> AbstractValue:
+    def _builtin(self, name: str, call: Call) -> AbstractValue:
+        node, given, frame = call.node, call.given, call.frame
         first = given[0] if given else NOTHING
         if name in _ALWAYS:
             return _ALWAYS[name]
@@ -955,7 +895,7 @@ class Evaluator:
             made = python("dict", items=(), keys=())
             if given:
                 made = updated(made, first)
-            for word, value in words.items():
+            for word, value in call.words.items():
                 made = put_under(made, constant(word), value)
             return made
         if name == "getattr" and len(node.args) > 1 and isinstance(node.args[1], ast.Constant):
@@ -968,7 +908,7 @@ class Evaluator:
         if name in ("map", "filter") and len(given) > 1:
             elements = tuple(map(element_of, given[1:]))
             results = [
-                self.host.unconverted(each.scope, elements, frame, node, f"`{name}`")
+                self.host.unconverted(each.scope, elements, call, f"`{name}`")
                 for each in first.things
                 if isinstance(each, Function)
             ]
@@ -990,10 +930,6 @@ class Evaluator:
         if value.python:
             found = found.joined(python("int"))
         return found.joined(UNKNOWN) if value.unknown and not value.python else found
-
-
-def _place(site: Site) -> Frame:
-    return Frame(site.scope, site.statement, {})
 
 
 def _is_own_item(node: ast.expr, frame: Frame) -> bool:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Mapping
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from trainshift.python.syntax.chunk_syntax import Scope, Statement
+from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement
 from trainshift.static_graphs.domain.abstract_values import AbstractValue, Env
 from trainshift.static_graphs.reading.function import StaticFunction, Truth
+
+Words = Mapping[str, AbstractValue]
+"""The values of a call's keyword arguments."""
 
 
 class Frame(Struct, frozen=True):
@@ -35,6 +39,20 @@ class Frame(Struct, frozen=True):
     def inside(self, scope: Scope, env: Env) -> Frame:
         """The frame of a comprehension or a lambda."""
         return replace(self, scope=scope, env=env)
+
+
+class Call(Struct, frozen=True):
+    """A call under evaluation: the values that it passes, and its place."""
+
+    node: ast.Call
+    given: tuple[AbstractValue, ...]
+    words: Words
+    frame: Frame
+
+
+def at_site(site: Site) -> Frame:
+    """The frame of a call outside static functions."""
+    return Frame(site.scope, site.statement, {})
 
 
 def truth_of(value: AbstractValue) -> Truth:

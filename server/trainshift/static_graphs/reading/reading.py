@@ -21,7 +21,7 @@ from trainshift.python.names.script import Script
 from trainshift.python.names.values import Class, Function, Instance, UserInstance
 from trainshift.python.names.values import Value as Thing
 from trainshift.python.syntax.call_binding import bind_call, bind_values, parameters
-from trainshift.python.syntax.chunk_syntax import Binding, Scope, Site, Statement
+from trainshift.python.syntax.chunk_syntax import Binding, Scope, Site, hides_arguments
 from trainshift.python.values.heap import Attribute
 from trainshift.static_graphs.domain.abstract_values import (
     NOTHING,
@@ -45,12 +45,12 @@ from trainshift.static_graphs.reading.entries import (
     is_layer,
 )
 from trainshift.static_graphs.reading.evaluator import NO_CALL, Evaluator, is_self_member
-from trainshift.static_graphs.reading.frame import Frame
+from trainshift.static_graphs.reading.frame import Call, Frame, Words, at_site
 from trainshift.static_graphs.reading.function import Mode, StaticFunction, Truth, Why
 from trainshift.static_graphs.reading.stores import (
     Cell,
-    OuterName,
     Stores,
+    outer_name,
     placed,
     places_in,
     store,
@@ -111,7 +111,8 @@ class _Walk:
     def __init__(self, program: Program, foreseen: frozenset[Scope] = frozenset()) -> None:
         self.program = program
         self.values = Evaluator(program, self)
-        self.walker = Walker(self.values, self)
+        self._uses = Uses(self.values.evaluate)
+        self.walker = Walker(self.values, self._uses, self)
         self._foreseen = foreseen
         self._asked_whether: set[tuple[Scope, bool]] = set()
         self.functions: dict[Scope, StaticFunction] = {}
@@ -119,7 +120,6 @@ class _Walk:
         self._stack: list[StaticFunction] = []
         self._waiting: dict[StaticFunction, None] = {}
         self._callers: dict[StaticFunction, set[StaticFunction]] = {}
-        self._uses = Uses(self.values.evaluate)
         self._tries = False
         self._times: Counter[StaticFunction] = Counter()
         self._given_up: set[tuple[StaticFunction, str]] = set()
@@ -220,8 +220,7 @@ class _Walk:
         return value
 
     def _of_spec(self, thing: Instance) -> AbstractValue:
-        site = self.program.script.site_of(thing.node)
-        place = Frame(site.scope, site.statement, {})
+        place = at_site(self.program.script.site_of(thing.node))
         given = [self.values.evaluate(each, place) for each in thing.node.args]
         words = {
             each.arg: self.values.evaluate(each.value, place) for each in thing.node.keywords if each.arg
@@ -261,7 +260,7 @@ class _Walk:
         defaults = self._defaults(function)
         first = int(function.takes_self)
         calls = [
-            (bind_call(site.node, function.node.args, first), Frame(site.scope, site.statement, {}))
+            (bind_call(site.node, function.node.args, first), at_site(site))
             for site in self._calls_of(function.scope)
         ]
         for argument in function.positional:
@@ -306,7 +305,7 @@ class _Walk:
                 continue
             if is_self_member(self.program.script, func, site.scope) or self._is_class(func, site):
                 continue
-            called = self.values.evaluate(func, Frame(site.scope, site.statement, {}))
+            called = self.values.evaluate(func, at_site(site))
             for value in self._callees(called.things):
                 if value not in found or site not in found[value]:
                     found.setdefault(value, []).append(site)
@@ -334,8 +333,9 @@ class _Walk:
         """Return the function given to `to_static`, if a value is its result."""
         if not isinstance(value, Instance) or value.cls not in TO_STATIC or not value.node.args:
             return ()
-        site = self.program.script.site_of(value.node)
-        return self.values.evaluate(value.node.args[0], Frame(site.scope, site.statement, {})).things
+        return self.values.evaluate(
+            value.node.args[0], at_site(self.program.script.site_of(value.node))
+        ).things
 
     # Reading
 
@@ -389,10 +389,7 @@ class _Walk:
                             if store(known.closure, name, UNKNOWN):
                                 self._waiting[known] = None
         for name in function.scope.declared_global | function.scope.declared_nonlocal:
-            is_global = name in function.scope.declared_global
-            around = None if is_global else function.scope.parent
-            holder = around and self.values.home(around).names.lookup(name, around, None)[0]
-            stores[OuterName(holder or None, name)] = UNKNOWN
+            stores[outer_name(function.script, function.scope, name)] = UNKNOWN
         for cell, value in stores.items():
             if store(function.stored, cell, value):
                 self.stored_more(function, cell)
@@ -428,7 +425,7 @@ class _Walk:
             if told in ("int", "float", "bool", "str"):
                 value = python(told) if value == UNKNOWN else value
             elif may_be_told(value):
-                value = self.by_use(name, None, function, value)
+                value = self._uses.by_use(name, None, function, value)
             env[name] = placed(value, binding.target or function.node)
         if function.takes_self:
             own = function.node.args
@@ -443,12 +440,6 @@ class _Walk:
     def _names_a_tensor(self, annotation: ast.expr, binding: Binding) -> bool:
         names = self.values.home(binding.scope).names.full_names(annotation, binding.scope)
         return any(each.startswith("paddle") and each.rpartition(".")[2] == "Tensor" for each in names)
-
-    def by_use(
-        self, name: str, statement: Statement | None, function: StaticFunction, value: AbstractValue
-    ) -> AbstractValue:
-        """Refine a value by the uses of the name bound to it."""
-        return self._uses.by_use(name, statement, function, value)
 
     # Cells of the heap, and names of enclosing functions
 
@@ -535,25 +526,23 @@ class _Walk:
         return self._free[inner]
 
     def called(
-        self,
-        function: Scope,
-        owner: UserInstance | None,
-        given: tuple[AbstractValue, ...],
-        words: dict[str, AbstractValue],
-        frame: Frame,
-        node: ast.Call | None,
+        self, function: Scope, owner: UserInstance | None, frame: Frame, call: Call | None = None
     ) -> AbstractValue:
-        """The result of a function in the workspace that Paddle converts together with its caller."""
+        """The result of a function in the workspace that Paddle converts together with its caller; without
+        a call, that of a property.
+        """
         caller = frame.function
         if caller is None:
             return self._called_outside(function)
+        given = (*call.given, *call.words.values()) if call is not None else ()
         if isinstance(function.node, ast.AsyncFunctionDef) or self._tries:
-            self.values.hand_to_unseen((*given, *words.values()), frame)
+            self.values.hand_to_unseen(given, frame)
             return UNKNOWN
         way = self._other_way(function)
         if way:
-            return self.unconverted(function, given, frame, node, way) if node else UNKNOWN
+            return self.unconverted(function, call.given, call, way) if call is not None else UNKNOWN
         known = self.functions.get(function)
+        node = call.node if call is not None else None
         why = Why(node or caller.node, caller.scope, caller)
         if known is None:
             known = self._add(function, caller.mode, why)
@@ -564,14 +553,12 @@ class _Walk:
             if known not in others:
                 caller.calls[node] = (*others, known)
         self._callers.setdefault(known, set()).add(caller)
-        self._hand(known, given, words, node)
+        self._hand(known, call)
         self._close(known, frame)
         if known in self._waiting and known not in self._stack and len(self._stack) < _MOST_NESTED:
             self._read(known)
         self.walker.store(known.stored, frame)
-        return (
-            known.returns if node is None else given_back(known.returns, (node,), [*given, *words.values()])
-        )
+        return known.returns if node is None else given_back(known.returns, (node,), given)
 
     def _called_outside(self, function: Scope) -> AbstractValue:
         """Return the result of a function for code outside of static functions."""
@@ -606,9 +593,10 @@ class _Walk:
         return ""
 
     def unconverted(
-        self, function: Scope, given: tuple[AbstractValue, ...], frame: Frame, node: ast.Call, way: str
+        self, function: Scope, given: tuple[AbstractValue, ...], call: Call, way: str
     ) -> AbstractValue:
         """The result of a function in the workspace that Paddle does not convert with its caller."""
+        frame = call.frame
         if frame.function is None:
             return UNKNOWN
         if self._tries or isinstance(function.node, ast.AsyncFunctionDef):
@@ -625,25 +613,20 @@ class _Walk:
             self._tries = False
         self.walker.store(tried.stored, frame)
         if Truth.GRAPH in tried.truths.values():
-            frame.function.unconverted[node] = way
+            frame.function.unconverted[call.node] = way
         return UNKNOWN if function.is_generator else value.joined(UNKNOWN)
 
-    def _hand(
-        self,
-        function: StaticFunction,
-        given: tuple[AbstractValue, ...],
-        words: dict[str, AbstractValue],
-        node: ast.Call | None,
-    ) -> None:
+    def _hand(self, function: StaticFunction, call: Call | None) -> None:
         """Pass a call's arguments to a function."""
-        is_hidden = node is not None and (
-            any(isinstance(each, ast.Starred) for each in node.args)
-            or any(each.arg is None for each in node.keywords)
-        )
+        given: tuple[AbstractValue, ...] = ()
+        words: Words = {}
+        is_hidden = False
+        if call is not None:
+            given, words, is_hidden = call.given, call.words, hides_arguments(call.node)
+            if function.takes_self and isinstance(call.node.func, ast.Attribute):
+                if any(isinstance(each, Class) for each in self._of_class(call.node, function)):
+                    given = given[1:]
         defaults = self._defaults(function)
-        if node is not None and function.takes_self and isinstance(node.func, ast.Attribute):
-            if any(isinstance(each, Class) for each in self._of_class(node, function)):
-                given = given[1:]
         first = int(function.takes_self)
         bound, _ = bind_values(function.node.args, () if is_hidden else given, words, first)
         for argument in parameters(function.node.args)[first:]:

@@ -13,6 +13,7 @@ from typing import TypeAlias, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
+from trainshift.python.names.script import Script
 from trainshift.python.syntax.chunk_syntax import Scope
 from trainshift.python.values.heap import Attribute
 from trainshift.static_graphs.domain.abstract_values import NOTHING, AbstractValue, join, shallow
@@ -31,6 +32,13 @@ Cell: TypeAlias = "ast.AST | Attribute | OuterName"
 """A container, by the place where it is made; an attribute of any object; or a name."""
 Key = TypeVar("Key", bound=Hashable)
 Stores: TypeAlias = dict[Cell, AbstractValue]
+
+
+def outer_name(script: Script, scope: Scope, name: str) -> OuterName:
+    """The variable that a function means by a name of its `global` or `nonlocal`."""
+    around = None if name in scope.declared_global else scope.parent
+    holder = script.names.lookup(name, around, None)[0] if around is not None else None
+    return OuterName(holder, name)
 
 
 def store(stores: dict[Key, AbstractValue], cell: Key, value: AbstractValue) -> bool:

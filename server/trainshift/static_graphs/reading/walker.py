@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from trainshift.python.flow.cfg import Edge, EdgeKind, Point, Role
 from trainshift.python.flow.solver import Analysis, Solution, solve
 from trainshift.python.names.values import Function
-from trainshift.python.syntax.chunk_syntax import Scope, Statement, dotted
+from trainshift.python.syntax.chunk_syntax import Scope, dotted
 from trainshift.python.syntax.collect import as_load
 from trainshift.python.values.heap import Attribute
 from trainshift.static_graphs.domain.abstract_values import (
@@ -27,7 +27,13 @@ from trainshift.static_graphs.domain.abstract_values import (
     shallow,
     tensor,
 )
-from trainshift.static_graphs.reading.elements import element_of, in_any_order, item_of, put_under
+from trainshift.static_graphs.reading.elements import (
+    element_of,
+    in_any_order,
+    item_of,
+    put_anywhere,
+    put_under,
+)
 from trainshift.static_graphs.reading.evaluator import Evaluator
 from trainshift.static_graphs.reading.frame import Frame, truth_of
 from trainshift.static_graphs.reading.function import StaticFunction, Truth
@@ -36,11 +42,12 @@ from trainshift.static_graphs.reading.stores import (
     Cell,
     OuterName,
     Stores,
+    outer_name,
     placed,
     store,
     with_stored,
 )
-from trainshift.static_graphs.reading.uses import may_be_told
+from trainshift.static_graphs.reading.uses import Uses, may_be_told
 
 _ITERATED = "for "
 """The key, which is not a Python name, for the iterable of a `for` at its place."""
@@ -153,17 +160,13 @@ class Host(Protocol):
     def stored_more(self, function: StaticFunction, cell: Cell) -> None:
         """Interpret again the functions that depend on a cell of the heap."""
 
-    def by_use(
-        self, name: str, statement: Statement | None, function: StaticFunction, value: AbstractValue
-    ) -> AbstractValue:
-        """Refine a value by the uses of the name bound to it."""
-
 
 class Walker:
     """Interpret one function after another: the effects of their statements on names."""
 
-    def __init__(self, values: Evaluator, host: Host) -> None:
+    def __init__(self, values: Evaluator, uses: Uses, host: Host) -> None:
         self.values = values
+        self.uses = uses
         self.host = host
 
     def walk(self, function: StaticFunction, env: Env) -> AbstractValue:
@@ -368,17 +371,14 @@ class Walker:
         if store(function.bound, name, value):
             self.host.stored_more(function, ast.Pass())
         if name in scope.declared_nonlocal or name in scope.declared_global:
-            is_global = name in scope.declared_global
-            around = scope if is_global or scope.parent is None else scope.parent
-            holder = None if is_global else self.values.home(scope).names.lookup(name, around, None)[0]
-            cell = OuterName(holder, name)
+            cell = outer_name(self.values.home(scope), scope, name)
             if store(function.stored, cell, value):
                 self.host.stored_more(function, cell)
 
     def _refined(self, name: str, value: AbstractValue, frame: Frame) -> AbstractValue:
         """An unknown value, refined by the uses of the name while it has that value."""
         if may_be_told(value) and frame.function is not None:
-            return self.host.by_use(name, frame.statement, frame.function, value)
+            return self.uses.by_use(name, frame.statement, frame.function, value)
         return value
 
     def _unpack(self, target: ast.Tuple | ast.List, value: AbstractValue, frame: Frame) -> None:
@@ -399,11 +399,8 @@ class Walker:
         if _is_of_attributes(target.value) and isinstance(index.constant, str):
             self.store({Attribute(index.constant): value}, frame)
         if base.python & {"list", "dict"} and base.tensor is None:
-            element = base.whole_element
             added = element_of(value) if isinstance(target.slice, ast.Slice) else value
-            grown = replace(
-                base, items=None, keys=None, element=added if element is None else element.joined(added)
-            )
+            grown = put_anywhere(base, added)
             at = index.constant
             is_list = base.items is not None and base.keys is None
             if base.among("dict"):
