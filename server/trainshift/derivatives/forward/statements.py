@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from trainshift.derivatives.forward.values import Values
 from trainshift.derivatives.reading.function import Function, root_of
 from trainshift.derivatives.reading.reader import CHANGING, JOINT
+from trainshift.derivatives.writing.writer import with_last
 from trainshift.python.rewrite import terms
 from trainshift.python.rewrite.origins import comes_from
 from trainshift.python.syntax.iteration import Step, step
@@ -74,9 +75,7 @@ class Forward:
             case ast.Expr(value=ast.Call()):
                 self._called_alone(node)
             case ast.Assert():
-                test = self.values.plain(node.test)
-                made = node if test is node.test else ast.copy_location(ast.Assert(test, node.msg), node)
-                self.values.out.append(made)
+                self.values.out.append(self.values.plain_statement(node))
             case _:
                 self.values.out.append(node)
 
@@ -358,17 +357,13 @@ class Forward:
             if name is not None and method in (*CHANGING, *JOINT, "pop") and self.function.active(name):
                 dots: list[ast.expr] = [terms.copied(each) for each in call.args]
                 start = len(self.values.out)
+                line = node
                 if method != "pop" and call.args:
                     root = self.values.read(call.args[-1])
                     made = self.values.ahead(root)
                     dots[-1] = self.values.own_tangent(root)
-                    if made is not call.args[-1]:
-                        new = ast.Expr(ast.Call(call.func, [*call.args[:-1], made], []))
-                        self.values.out.append(ast.copy_location(new, node))
-                    else:
-                        self.values.out.append(node)
-                else:
-                    self.values.out.append(node)
+                    line = with_last(node, made)
+                self.values.out.append(line)
                 place = self._dots_of(call.func.value)
                 dot = ast.Expr(ast.Call(ast.Attribute(place, method, ast.Load()), dots, []))
                 if (
@@ -380,17 +375,12 @@ class Forward:
                 else:
                     self.values.out.append(dot)
                 return
-        target = self.nodes.reader.target(call)
-        called = (
-            target is not None or self.values.is_function(call.func) or isinstance(call.func, ast.Subscript)
-        )
-        if called and self.nodes.reader.value(call):
+        if self.values.runs_code(call) and self.nodes.reader.value(call):
             root = self.values.read(call)
             if root.sort == "call":
                 self.values.out.append(ast.copy_location(ast.Expr(self.values.called(root)), node))
                 return
-        value = self.values.plain(call)
-        self.values.out.append(node if value is call else ast.copy_location(ast.Expr(value), node))
+        self.values.out.append(self.values.plain_statement(node))
 
 
 def _is_display(value: ast.expr) -> bool:

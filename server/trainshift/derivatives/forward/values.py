@@ -12,7 +12,7 @@ from trainshift.derivatives.tables import templates
 from trainshift.derivatives.tables.table_helpers import JOINT
 from trainshift.derivatives.writing.writer import Writer
 from trainshift.python.rewrite import terms
-from trainshift.python.rewrite.terms import rebuilt
+from trainshift.python.rewrite.terms import rebuilt_arguments
 
 
 class Values(Writer):
@@ -32,7 +32,7 @@ class Values(Writer):
         )
         if not given:
             return made
-        return ast.If(ast.Compare(terms.name(self.dot(name)), [ast.Is()], [terms.constant(None)]), [made], [])
+        return ast.If(terms.is_none(self.dot(name)), [made], [])
 
     def dot(self, name: str) -> str:
         """The name of a variable's tangent."""
@@ -53,15 +53,7 @@ class Values(Writer):
 
     def _mark(self, node: Node) -> None:
         if node.sort == "row" and node.row is not None:
-            operands = dict(node.params)
-            used: set[str] = set()
-            for param, child in node.params:
-                if child.active and param in node.row.forward:
-                    used |= templates.names_of(node.row.forward[param])
-            if "y" in used and "y" not in operands:
-                node.needed = True
-            for param in used & set(operands):
-                self.nodes.want(operands[param])
+            self.nodes.want_read(node, node.row.forward)
         for _, child in node.params:
             if child.active:
                 self._mark(child)
@@ -77,12 +69,7 @@ class Values(Writer):
             )
             node.held = held
             return terms.name(held)
-        new: dict[int, ast.expr] = {}
-        for _, child in node.params:
-            made = self.ahead(child)
-            if made is not child.expr:
-                new[id(child.expr)] = made
-        made = rebuilt(node.expr, new) if node.params else self.plain(node.expr)
+        made = self.combined(node, self.ahead)
         if node.needed and not top:
             node.held = self.function.temporary()
             self.out.append(terms.assign(node.held, made))
@@ -103,8 +90,7 @@ class Values(Writer):
             made = self.ahead(child)
             if made is not child.expr:
                 new[id(child.expr)] = made
-        arguments = [rebuilt(each, new) for each in expr.args]
-        keywords = [ast.keyword(each.arg, rebuilt(each.value, new)) for each in expr.keywords]
+        arguments, keywords = rebuilt_arguments(expr, new)
         if node.target is None:
             given = [child for _, child in node.params if not self.is_function(child.expr)]
             dots = [self.own_tangent(child) for child in given]

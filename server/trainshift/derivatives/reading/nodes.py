@@ -5,6 +5,7 @@ pass needs.
 from __future__ import annotations
 
 import ast
+from collections.abc import Mapping
 
 from msgspec import Struct, field
 
@@ -292,20 +293,21 @@ class Nodes:
 
     # Values for the adjoint pass.
 
+    def marked(self, expr: ast.expr, active: bool = True) -> Node:
+        """The operations of an expression, with the values marked that the adjoint pass needs; one that is
+        not active has none.
+        """
+        root = self.node(expr) if active else Node("still", expr)
+        if root.active:
+            self.mark(root)
+        return root
+
     def mark(self, node: Node) -> None:
         """Mark the values that the adjoint pass needs in all operations below, and the cotangents that
         may be too large.
         """
         if node.sort == "row" and node.row is not None:
-            operands = dict(node.params)
-            used: set[str] = set()
-            for param, child in node.params:
-                if child.active and param in node.row.reverse:
-                    used |= templates.names_of(node.row.reverse[param])
-            if "y" in used and node.row.params.count("y") == 0:
-                node.needed = True
-            for param in used & set(operands):
-                self.want(operands[param])
+            self.want_read(node, node.row.reverse)
             wide = node.row.elementwise and len(node.params) > 1
             for param, child in node.params:
                 if wide:
@@ -340,6 +342,18 @@ class Nodes:
         """Return whether a list or tuple is written down, number by number."""
         inside = [child.expr for _, child in node.params]
         return node.sort == "display" and not any(self.reader.kind(each).container for each in inside)
+
+    def want_read(self, node: Node, derivatives: Mapping[str, str]) -> None:
+        """Mark the values that the derivatives of a row's operands read."""
+        operands = dict(node.params)
+        used: set[str] = set()
+        for param, child in node.params:
+            if child.active and param in derivatives:
+                used |= templates.names_of(derivatives[param])
+        if "y" in used and "y" not in operands:
+            node.needed = True
+        for param in used & set(operands):
+            self.want(operands[param])
 
     def want(self, node: Node) -> None:
         """Mark the value of an operation as needed in the adjoint pass."""

@@ -19,7 +19,7 @@ from trainshift.derivatives.reverse.passes import Passes
 from trainshift.derivatives.tables import templates
 from trainshift.derivatives.writing.writer import Writer
 from trainshift.python.rewrite import terms
-from trainshift.python.rewrite.terms import rebuilt
+from trainshift.python.rewrite.terms import rebuilt, rebuilt_arguments
 
 Term = tuple[ast.expr, bool]
 
@@ -94,14 +94,9 @@ class Pull(Writer):
 
     def ahead(self, node: Node, lines: list[tuple[str, Node]], top: bool = False) -> ast.expr:
         """The expression of the primal pass, with names for the values that the adjoint pass reads (AD40)."""
-        new: dict[int, ast.expr] = {}
         if node.sort == "call":
             return self.called(node, lines)
-        for _, child in node.params:
-            made = self.ahead(child, lines)
-            if made is not child.expr:
-                new[id(child.expr)] = made
-        made = rebuilt(node.expr, new) if node.params else self.plain(node.expr)
+        made = self.combined(node, lambda child: self.ahead(child, lines))
         if node.needed and not top:
             node.held = self.function.temporary()
             lines.append((node.held, node))
@@ -475,12 +470,15 @@ class Pull(Writer):
         after = self.passes.keep(held, fresh=True)
         pullback = self.pullbacks[id(node)]
         last = self.passes.keep(pullback, fresh=True)
-        self.passes.forward.append(
-            terms.assign(terms.display([terms.name(held), terms.name(pullback)]), made)
-        )
+        self.passes.forward.append(self.with_pullback(held, node, made))
         after()
         last()
         return terms.name(held)
+
+    def with_pullback(self, target: str | ast.expr, node: Node, made: ast.expr) -> ast.stmt:
+        """The assignment of what `call_line` has made of a call: its value, and its pullback."""
+        value = terms.name(target) if isinstance(target, str) else target
+        return terms.assign(terms.display([value, terms.name(self.pullbacks[id(node)])]), made)
 
     def call_line(self, node: Node, lines: list[tuple[str, Node]], base: str) -> ast.expr:
         """The call of the function that returns the value and the pullback."""
@@ -511,15 +509,12 @@ class Pull(Writer):
                     made = terms.name(held)
                     if child.active:
                         lines.append((held, child))
-                        child.held = held
-                    else:
-                        child.held = held
+                    child.held = held
                 elif child.held is None and child.sort == "still":
                     child.held = made.id
             if made is not child.expr:
                 new[id(child.expr)] = made
-        arguments = [rebuilt(each, new) for each in expr.args]
-        keywords = [ast.keyword(each.arg, rebuilt(each.value, new)) for each in expr.keywords]
+        arguments, keywords = rebuilt_arguments(expr, new)
         return ast.Call(self.made_function(node), arguments, keywords)
 
     def _call_back(self, node: Node, bar: ast.expr | None) -> None:
@@ -735,16 +730,6 @@ class Pull(Writer):
         self.ask_length(name)
         self.passes.emit(terms.assign(self.bar(name), self.zero(name)))
         return held
-
-    def plain_statement(self, node: ast.stmt) -> ast.stmt:
-        match node:
-            case ast.Expr():
-                value = self.plain(node.value)
-                return node if value is node.value else ast.copy_location(ast.Expr(value), node)
-            case ast.Assert():
-                test = self.plain(node.test)
-                return node if test is node.test else ast.copy_location(ast.Assert(test, node.msg), node)
-        return node
 
     def add_parts(self, target: ast.expr, expr: ast.expr) -> None:
         if isinstance(target, ast.Tuple | ast.List):

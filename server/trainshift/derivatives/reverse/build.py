@@ -13,7 +13,7 @@ from trainshift.derivatives.reverse.control_flow import Ways
 from trainshift.derivatives.reverse.peephole import shorter
 from trainshift.derivatives.reverse.reversibility import check_changes
 from trainshift.derivatives.reverse.saved_values import put_right, reads_of
-from trainshift.derivatives.writing.layout import function_of, listed, passed_on, same_arguments
+from trainshift.derivatives.writing.layout import function_of, gradient_of, passed_on, same_arguments
 from trainshift.python.lazy import cached_property
 from trainshift.python.rewrite import terms
 from trainshift.python.rewrite.origins import origin
@@ -265,7 +265,7 @@ class Build(Analysis):
                 helper = "_zeros" if owner.kind(name).has("linked") else "_cells"
                 self.helpers.add(helper)
                 begun = terms.assign(bar, terms.call(helper, terms.name(name)))
-                yield ast.If(ast.Compare(terms.name(bar), [ast.Is()], [terms.constant(None)]), [begun], [])
+                yield ast.If(terms.is_none(bar), [begun], [])
 
     def _left(self, way: Ways, params: Sequence[str]) -> tuple[list[ast.stmt], list[ast.stmt]]:
         """Restore the arguments and the result to their final state, after the adjoint pass has undone
@@ -332,9 +332,6 @@ class Build(Analysis):
 
     def _inline(self, way: Ways) -> ast.FunctionDef:
         start = self.start
-        arguments = same_arguments(start.node.args)
-        arguments.kwonlyargs = [*arguments.kwonlyargs, ast.arg("value_bar")]
-        arguments.kw_defaults = [*arguments.kw_defaults, terms.constant(1.0)]
         value = start.result
         if self._undoes_value(way):
             self.helpers.add("_copied")
@@ -345,9 +342,7 @@ class Build(Analysis):
             way.passes.forward.append(terms.assign(value, terms.name(start.result)))
         result = terms.display([terms.name(value), way.bars_back])
         body = [*way.passes.forward, _mark(), *shorter(way.passes.out, self.arrays), ast.Return(result)]
-        by = f"with respect to {listed(self.wrt)}"
-        said = f"Return the value of {start.name} and its gradient {by}{self._numbers()}."
-        return function_of(self.made, arguments, said, body)
+        return gradient_of(self.made, start.node, self.wrt, self._numbers(), body)
 
     def _is_held(self, function: Function, name: str) -> bool:
         """Return whether an untyped variable is an element of another one whose adjoint has lists instead of
@@ -408,8 +403,7 @@ class Build(Analysis):
             self.helpers.add(keep)
             body.append(terms.assign(held, terms.call(keep, terms.name(each))))
             if start.fills(each):
-                some = ast.Compare(terms.name(each), [ast.IsNot()], [terms.constant(None)])
-                right = [ast.If(some, right, [])]
+                right = [ast.If(terms.is_none(each, is_not=True), right, [])]
             after += right
         if params == self.wrt and not loose and not after:
             body.append(ast.Return(terms.display([terms.name(value), back])))
@@ -425,8 +419,8 @@ class Build(Analysis):
                 elif each in loose:
                     self.helpers.add("_like")
                     made = terms.call("_like", terms.name(bars[each]), terms.name(each))
-                    none = ast.Compare(terms.name(each), [ast.Is()], [terms.constant(None)])
-                    results.append(ast.IfExp(none, terms.constant(None), made) if start.fills(each) else made)
+                    none = ast.IfExp(terms.is_none(each), terms.constant(None), made)
+                    results.append(none if start.fills(each) else made)
                 else:
                     results.append(terms.name(bars[each]))
             result: ast.expr = terms.display(results)
@@ -435,12 +429,7 @@ class Build(Analysis):
                 body += [terms.assign(held, result), *after]
                 result = terms.name(held)
             body.append(ast.Return(terms.display([terms.name(value), result])))
-        arguments = same_arguments(start.node.args)
-        arguments.kwonlyargs = [*arguments.kwonlyargs, ast.arg("value_bar")]
-        arguments.kw_defaults = [*arguments.kw_defaults, terms.constant(1.0)]
-        by = f"with respect to {listed(self.wrt)}"
-        said = f"Return the value of {start.name} and its gradient {by}{self._numbers()}."
-        return function_of(self.made, arguments, said, body)
+        return gradient_of(self.made, start.node, self.wrt, self._numbers(), body)
 
     def _numbers(self) -> str:
         return "" if self.arrays else ", for numbers"
@@ -466,10 +455,8 @@ class Build(Analysis):
                     value = terms.call("_add", terms.name(bar), value)
                 starts.append(terms.assign(bar, value))
             if function.fills(each):
-                none = ast.Compare(terms.name(bar), [ast.Is()], [terms.constant(None)])
-                starts.append(
-                    ast.If(none, [terms.assign(bar, way.pull.helper("_cells", terms.name(each)))], [])
-                )
+                begun = terms.assign(bar, way.pull.helper("_cells", terms.name(each)))
+                starts.append(ast.If(terms.is_none(bar), [begun], []))
             params.append(given)
         back = shorter(way.passes.out, self.arrays)
         inner_body: list[ast.stmt] = [*starts, *back, ast.Return(way.bars_back)]

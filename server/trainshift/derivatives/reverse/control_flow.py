@@ -143,13 +143,11 @@ class Ways:
         self, node: ast.stmt, name: str, value: ast.expr, augmented: ast.AugAssign | None
     ) -> Back:
         active = self.function.active(name)
-        root = self.nodes.node(value) if active else Node("still", value)
+        root = self.nodes.marked(value, active)
         if _is_pop(value) and (
             root.active or _popped_from(value) in self.passes.contents or self._popped_of_active(value)
         ):
             return self.changes.pop(node, name, value)
-        if root.active:
-            self.nodes.mark(root)
         lines: list[tuple[str, Node]] = []
         backs: list[Back] = []
         clash = name in self.passes.kept and (name in self.passes.maybe or self.passes.depth > 0)
@@ -164,8 +162,7 @@ class Ways:
         anew = self.pull.anew(name)
         after = self.passes.keep(name, backs=backs)
         if direct:
-            pair = terms.display([terms.name(name), terms.name(self.pull.pullbacks[id(root)])])
-            self.passes.forward.append(ast.copy_location(terms.assign(pair, made), node))
+            self.passes.forward.append(ast.copy_location(self.pull.with_pullback(name, root, made), node))
             after()
             self.passes.keep(self.pull.pullbacks[id(root)], fresh=True)()
         else:

@@ -11,6 +11,7 @@ from trainshift.derivatives.reading.nodes import Node
 from trainshift.derivatives.reading.reader import CHANGING
 from trainshift.derivatives.reverse.adjoints import Pull, as_value
 from trainshift.derivatives.reverse.passes import Back, Passes, line_of, nothing
+from trainshift.derivatives.writing.writer import with_last
 from trainshift.python.rewrite import terms
 
 
@@ -31,9 +32,7 @@ class Changes:
     def unpack(self, node: ast.stmt, target: ast.Tuple | ast.List, value: ast.expr) -> Back:
         names = [each.id for each in terms.leaves(target) if isinstance(each, ast.Name)]
         active = [each for each in names if self.function.active(each)]
-        root = self.nodes.node(value) if active else Node("still", value)
-        if root.active:
-            self.nodes.mark(root)
+        root = self.nodes.marked(value, bool(active))
         lines: list[tuple[str, Node]] = []
         backs: list[Back] = []
         direct = root.sort == "call"
@@ -45,8 +44,7 @@ class Changes:
         anew = {each for each in active if self.pull.anew(each)}
         after = [self.passes.keep(each, backs=backs) for each in names]
         if direct:
-            pair = terms.display([target, terms.name(self.pull.pullbacks[id(root)])])
-            self.passes.forward.append(ast.copy_location(terms.assign(pair, made), node))
+            self.passes.forward.append(ast.copy_location(self.pull.with_pullback(target, root, made), node))
         else:
             self.passes.forward.append(line_of(node, target, value, made, None))
         for each in after:
@@ -181,9 +179,7 @@ class Changes:
     ) -> Back:
         name = root_of(target)
         active = name is not None and self.function.active(name)
-        root = self.nodes.node(value) if active else Node("still", value)
-        if root.active:
-            self.nodes.mark(root)
+        root = self.nodes.marked(value, bool(active))
         lines: list[tuple[str, Node]] = []
         made = self.pull.ahead(root, lines)
         backs: list[Back] = []
@@ -352,10 +348,7 @@ class Changes:
             if name is not None and method in (*CHANGING, "pop"):
                 return self._changed(node, call, name, method)
         target = self.nodes.reader.target(call)
-        called = (
-            target is not None or self.pull.is_function(call.func) or isinstance(call.func, ast.Subscript)
-        )
-        if called and self.nodes.reader.value(call):
+        if self.pull.runs_code(call) and self.nodes.reader.value(call):
             root = self.nodes.node(call)
             if root.sort == "call" and self.pull.has_effects(root):
                 return self._called_for_effect(node, root)
@@ -379,8 +372,8 @@ class Changes:
             last = self.passes.keep(held, fresh=True)
             self.function.local.add(held)
             root.held = held
-        pair = terms.display([terms.name(root.held or "_"), terms.name(pullback)])
-        self.passes.forward.append(ast.copy_location(terms.assign(pair, made), node))
+        line = self.pull.with_pullback(root.held or "_", root, made)
+        self.passes.forward.append(ast.copy_location(line, node))
         after()
         last()
         return lambda: self.pull.send(root, None, lines)
@@ -402,19 +395,13 @@ class Changes:
             self.passes.forward.append(node)
             return nothing
         argument = call.args[-1]
-        root = self.nodes.node(argument) if active else Node("still", argument)
-        if root.active:
-            self.nodes.mark(root)
+        root = self.nodes.marked(argument, active)
         made = self.pull.ahead(root, lines)
         size = ""
         if method in ("extend", "update"):
             size = self.function.temporary()
             self.passes.hold(size, terms.call("len", owner))
-        if made is argument:
-            self.passes.forward.append(node)
-        else:
-            new = ast.Expr(ast.Call(call.func, [*call.args[:-1], made], []))
-            self.passes.forward.append(ast.copy_location(new, node))
+        self.passes.forward.append(with_last(node, made))
 
         def back() -> None:
             bar: ast.expr | None = None

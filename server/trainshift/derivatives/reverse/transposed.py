@@ -11,7 +11,7 @@ import ast
 
 from trainshift.derivatives.forward.build import Tangents
 from trainshift.derivatives.tables.helpers import OF_TAPES
-from trainshift.derivatives.writing.layout import function_of, listed, same_arguments
+from trainshift.derivatives.writing.layout import gradient_of
 from trainshift.python.rewrite import terms
 from trainshift.python.syntax.fresh_names import fresh_name
 
@@ -32,11 +32,11 @@ def transposed(
         return None
     if tangents.arrays or tangents.tensors or any(jvp.name in terms.names_read(each) for each in others):
         return None
-    start, arguments = tangents.start, same_arguments(tangents.start.node.args)
+    start = tangents.start
     free = {*start.params, "value_bar", jvp.name, *terms.names_read(jvp)}
     free -= {each.arg for each in jvp.args.kwonlyargs} - {*start.params}
     value, dot, tape = (fresh_name(each, free) for each in ("value", "value_dot", "tape"))
-    keyword_only = {each.arg for each in arguments.kwonlyargs}
+    keyword_only = {each.arg for each in start.node.args.kwonlyargs}
     given: list[ast.expr] = [terms.name(each) for each in start.params if each not in keyword_only]
     named = [ast.keyword(each, terms.name(each)) for each in start.params if each in keyword_only]
     body: list[ast.stmt] = [jvp, terms.assign(tape, ast.List([], ast.Load()))]
@@ -57,8 +57,4 @@ def transposed(
     result = terms.display([terms.name(value), terms.display(bars)])
     body += [ast.Expr(back), ast.Return(result)]
     tangents.helpers |= OF_TAPES
-    arguments.kwonlyargs = [*arguments.kwonlyargs, ast.arg("value_bar")]
-    arguments.kw_defaults = [*arguments.kw_defaults, terms.constant(1.0)]
-    by = f"with respect to {listed(tangents.wrt)}"
-    said = f"Return the value of {start.name} and its gradient {by}, for numbers."
-    return [*others, function_of(made, arguments, said, body)]
+    return [*others, gradient_of(made, start.node, tangents.wrt, ", for numbers", body)]

@@ -232,5 +232,18 @@ def function_of(name: str, arguments: ast.arguments, said: str, body: list[ast.s
     return ast.FunctionDef(name, arguments, [*text, *body], [])
 
 
+def gradient_of(
+    name: str, start: ast.FunctionDef, wrt: Sequence[str], numbers: str, body: list[ast.stmt]
+) -> ast.FunctionDef:
+    """The function that returns a function's value and its gradient along `value_bar`."""
+    arguments = same_arguments(start.args)
+    arguments.kwonlyargs = [*arguments.kwonlyargs, ast.arg("value_bar")]
+    arguments.kw_defaults = [*arguments.kw_defaults, terms.constant(1.0)]
+    by = f"with respect to {listed(wrt)}"
+    return function_of(
+        name, arguments, f"Return the value of {start.name} and its gradient {by}{numbers}.", body
+    )
+
+
 def listed(names: Sequence[str]) -> str:
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)

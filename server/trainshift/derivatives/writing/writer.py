@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 
 from trainshift.derivatives.reading.function import Function, Whole
 from trainshift.derivatives.reading.nodes import Node, Nodes
@@ -61,6 +62,23 @@ class Writer:
                         new[id(each)] = self.as_function(each)
         return rebuilt(expr, new)
 
+    def plain_statement(self, node: ast.stmt) -> ast.stmt:
+        """A statement without a derivative."""
+        match node:
+            case ast.Expr():
+                value = self.plain(node.value)
+                return node if value is node.value else ast.copy_location(ast.Expr(value), node)
+            case ast.Assert():
+                test = self.plain(node.test)
+                return node if test is node.test else ast.copy_location(ast.Assert(test, node.msg), node)
+        return node
+
+    def combined(self, node: Node, ahead: Callable[[Node], ast.expr]) -> ast.expr:
+        """An operation, with what `ahead` makes of its operands."""
+        made = [(child.expr, ahead(child)) for _, child in node.params]
+        new = {id(old): each for old, each in made if each is not old}
+        return rebuilt(node.expr, new) if node.params else self.plain(node.expr)
+
     def value(self, node: Node) -> ast.expr:
         """The value of an operation, as a name if it has one."""
         return terms.name(node.held) if node.held else self.plain(node.expr)
@@ -79,6 +97,11 @@ class Writer:
     def still(self, call: ast.Call) -> list[ast.keyword]:
         """The keywords of a call without a derivative."""
         return [ast.keyword(each.arg, self.plain(each.value)) for each in call.keywords]
+
+    def runs_code(self, call: ast.Call) -> bool:
+        """Return whether a call is of a function of the file, or of one that is a value."""
+        known = self.nodes.reader.target(call) is not None or self.is_function(call.func)
+        return known or isinstance(call.func, ast.Subscript)
 
     def made_function(self, node: Node) -> ast.expr:
         """The derivative of the function that a call means."""
@@ -103,3 +126,12 @@ class Writer:
         if self.function.owner(expr.id) is None:
             return terms.name(self.whole.made_name(self.whole.function(expr.id)))
         return self.plain(expr)
+
+
+def with_last(node: ast.Expr, made: ast.expr) -> ast.Expr:
+    """A call alone on its line, with another last argument; itself if that is the same."""
+    call = node.value
+    assert isinstance(call, ast.Call)
+    if made is call.args[-1]:
+        return node
+    return ast.copy_location(ast.Expr(ast.Call(call.func, [*call.args[:-1], made], [])), node)

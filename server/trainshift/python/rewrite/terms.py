@@ -269,6 +269,11 @@ def constant(value: object) -> ast.expr:
     return ast.Constant(value)  # type: ignore[arg-type]
 
 
+def is_none(variable: str, is_not: bool = False) -> ast.expr:
+    """The test of whether a variable is None, or is not."""
+    return ast.Compare(name(variable), [ast.IsNot() if is_not else ast.Is()], [constant(None)])
+
+
 def negated(node: ast.expr) -> ast.expr:
     """The negated expression, with the sign at its first factor."""
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
@@ -422,6 +427,12 @@ def rebuilt(expr: ast.expr, new: dict[int, ast.expr]) -> ast.expr:
         fields[field] = _part(old, new)
         changed |= fields[field] is not old
     return made_of(expr, fields) if changed else expr
+
+
+def rebuilt_arguments(call: ast.Call, new: dict[int, ast.expr]) -> tuple[list[ast.expr], list[ast.keyword]]:
+    """The arguments of a call with parts replaced."""
+    keywords = [ast.keyword(each.arg, rebuilt(each.value, new)) for each in call.keywords]
+    return [rebuilt(each, new) for each in call.args], keywords
 
 
 def made_of(expr: ast.expr, fields: dict[str, object]) -> ast.expr:
