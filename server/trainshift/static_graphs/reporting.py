@@ -62,11 +62,11 @@ class Judge:
 
     def say(
         self,
-        function: StaticFunction,
         statement: Statement,
         what: str,
         do: str,
         *,
+        function: StaticFunction | None = None,
         at: ast.AST | Span | None = None,
         sure: bool = True,
         always: bool = False,
@@ -75,9 +75,11 @@ class Judge:
     ) -> Iterator[Finding]:
         """Yield the finding for a problem and its remedy, unless the statement has one.
 
-        It is at the header of the statement, or at `at`.  With `sure`, it is certain; with `always`, both
-        modes of conversion have it.
+        It is in the function of the statement, or in `function`; at the statement's header, or at `at`.  With
+        `sure`, it is certain; with `always`, both modes of conversion have it.
         """
+        function = function or self.program.fact(Reading).of(statement.scope)
+        assert function is not None
         sure = sure and not (self.code in _OF_CONTROL_FLOW and _is_doubtful(function, statement))
         verdict = verdict_in(function.mode, always=always) if sure else Verdict.UNKNOWN
         if statement in self._said or (not sure and function.mode is Mode.OPEN):

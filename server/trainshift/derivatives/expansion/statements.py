@@ -23,7 +23,6 @@ from trainshift.derivatives.reading.side_effects import (
 from trainshift.derivatives.reading.sources import is_no_part, may_follow
 from trainshift.python.rewrite import terms
 from trainshift.python.rewrite.origins import origin
-from trainshift.python.syntax.chunk_syntax import COMPREHENSIONS
 
 FOLDED = frozenset(("builtins.max", "builtins.min"))
 # Calls that take elements in an order, with their known keywords: the order is computed first.
@@ -358,8 +357,6 @@ class Expander:
                 return self._named_function(node)
             case ast.Name() | ast.Constant() | ast.Compare() | ast.BoolOp() | ast.JoinedStr():
                 return node
-            case ast.Call():
-                return self._children(node)
         return self._children(node)
 
     def _told(self, index: ast.expr) -> ast.expr:
@@ -487,7 +484,7 @@ class Expander:
         held = self.function.temporary()
         self.function.local.add(held)
         bound = terms.names_bound([each.target for each in node.generators])
-        outside = self._elsewhere(node)
+        outside = self._elsewhere(node, bound)
         renamed = {each: terms.name(self.function.fresh(each)) for each in sorted(bound & outside)}
         self.function.local |= {each.id for each in renamed.values()} | bound
         if isinstance(node, ast.DictComp):
@@ -506,8 +503,8 @@ class Expander:
         self.before.extend(self.block([inner]))
         return terms.name(held)
 
-    def _elsewhere(self, node: ast.expr) -> set[str]:
-        """The names that the function uses outside a comprehension."""
+    def _elsewhere(self, node: ast.expr, bound: set[str]) -> set[str]:
+        """The names that the function uses outside a comprehension, which binds some."""
         inside = {id(each) for each in terms.walk(node)}
         found = {
             each.id
@@ -516,8 +513,7 @@ class Expander:
             if isinstance(each, ast.Name) and id(each) not in inside
         }
         found |= self.looped | set(self.function.params)
-        if isinstance(node, COMPREHENSIONS):
-            self.looped |= terms.names_bound([each.target for each in node.generators])
+        self.looped |= bound
         return found
 
 

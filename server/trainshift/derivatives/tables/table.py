@@ -203,19 +203,15 @@ OF_MATH = (
         {"x": "sum([d[i] * math.prod(x[:i]) * math.prod(x[i + 1:]) for i in range(len(x))])"},
         False,
     ),
-    Row(
-        "builtins.max.all",
-        ("x",),
-        {"x": "[d / list(x).count(y) if each == y else 0.0 for each in x]"},
-        {"x": "sum([b for a, b in zip(x, d) if a == y]) / list(x).count(y)"},
-        False,
-    ),
-    Row(
-        "builtins.min.all",
-        ("x",),
-        {"x": "[d / list(x).count(y) if each == y else 0.0 for each in x]"},
-        {"x": "sum([b for a, b in zip(x, d) if a == y]) / list(x).count(y)"},
-        False,
+    *(
+        Row(
+            name,
+            ("x",),
+            {"x": "[d / list(x).count(y) if each == y else 0.0 for each in x]"},
+            {"x": "sum([b for a, b in zip(x, d) if a == y]) / list(x).count(y)"},
+            False,
+        )
+        for name in ("builtins.max.all", "builtins.min.all")
     ),
     Row("builtins.list", ("x",), {"x": "d"}, {"x": "list(d)"}, False),
     Row("builtins.tuple", ("x",), {"x": "d"}, {"x": "tuple(d)"}, False),

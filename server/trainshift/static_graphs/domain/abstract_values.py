@@ -160,6 +160,11 @@ class AbstractValue(Struct, frozen=True):
         return self.tensor.dtype if self.tensor is not None else ""
 
     @property
+    def rank(self) -> int | None:
+        """The number of dimensions, if it may be a tensor and the number is known."""
+        return self.tensor.rank if self.tensor is not None else None
+
+    @property
     def is_none(self) -> bool:
         """Return whether it is None, and nothing else."""
         return self.is_python and self.python == {"None"}

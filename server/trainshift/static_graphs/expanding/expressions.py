@@ -160,7 +160,7 @@ class Expressions:
         if isinstance(node, ast.UnaryOp):
             return self._rank(node.operand)
         value = self.knowledge.kind(node)
-        return 0 if value.is_python else value.tensor.rank if value.tensor is not None else None
+        return 0 if value.is_python else value.rank
 
     def operand(self, node: ast.expr) -> str:
         """One side of a logical operator: a tensor of type bool in every run."""
@@ -428,7 +428,7 @@ class Expressions:
         """
         if self.cuts_gradients and is_outer and not info.dtype.startswith(("int", "uint", "bool")):
             raise CannotExpand(node, f"`{short(text)}` would lose its gradient in this `with`; move it out")
-        if info.is_tensor:
+        if info.value.is_tensor:
             return f"{self.paddle}.assign({text})"
         self.needs.add("static_value")
         return f"static_value({text})"
@@ -436,24 +436,24 @@ class Expressions:
     def handed(self, node: ast.expr, info: VarInfo) -> str:
         """An expression as a branch's result: an unchanged name gets a tensor of its own."""
         text = self.text(node)
-        if info.other or info.container or info.array:
+        if info.other or info.container or info.value.array:
             raise CannotExpand(
                 node,
                 f"`{short(text)}` is neither a tensor nor a number; only those can leave a graph branch",
                 "PD12",
             )
         is_name = isinstance(node, ast.Name | ast.Attribute | ast.Subscript)
-        if is_name and (info.is_tensor or info.is_assignable):
+        if is_name and (info.value.is_tensor or info.is_assignable):
             self.applied("PS17", node)
             return self.owned(node, text, info, is_outer=True)
-        if isinstance(node, ast.Name | ast.Attribute) and info.unknown:
+        if isinstance(node, ast.Name | ast.Attribute) and info.value.unknown:
             raise CannotExpand(node, unseen(short(text)))
         return text
 
     def same(self, node: ast.AST, one: VarInfo, other: VarInfo, what: str) -> None:
         """Refuse values that the two branches of a `cond` cannot both return."""
         for info in (one, other):
-            if info.other or info.container or info.array:
+            if info.other or info.container or info.value.array:
                 raise CannotExpand(node, f"{what} are neither tensors nor numbers on some path", "PD12")
         if one.is_number and other.is_number:
             if one.number != other.number or one.number == "mixed":
@@ -463,14 +463,14 @@ class Expressions:
             number, tensor = (one, other) if one.is_number else (other, one)
             fits = tensor.dtype.startswith(FAMILY.get(number.number, "?"))
             fits = fits or (number.number == "float" and not tensor.dtype)
-            if not (tensor.is_tensor and tensor.rank == 0 and fits):
+            if not (tensor.value.is_tensor and tensor.value.rank == 0 and fits):
                 raise CannotExpand(node, f"{what} are a number on one path and a tensor on the other", "PD12")
             return
         if one.dtype and other.dtype and one.dtype != other.dtype:
             raise CannotExpand(
                 node, f"{what} are {one.dtype} on one path and {other.dtype} on the other", "PD12"
             )
-        if one.rank is not None and other.rank is not None and one.rank != other.rank:
+        if one.value.rank is not None and other.value.rank is not None and one.value.rank != other.value.rank:
             raise CannotExpand(node, f"{what} have different numbers of dimensions", "PD12")
 
     def _call(self, node: ast.Call) -> str | None:
@@ -507,8 +507,7 @@ class Expressions:
         if value.is_python or (name == "bool" and value.dtype != "bool"):
             raise CannotExpand(node, f"`{name}()` needs a value here{_YET}", "PD16")
         text = operand_text(self.text(node.args[0]), node.args[0])
-        rank = value.tensor.rank if value.tensor is not None else None
-        if rank != 0:
+        if value.rank != 0:
             text = f"{self.paddle}.reshape({text}, [])"
         dtype = "float64" if name == "float" and value.dtype == "float64" else _CASTS[name]
         if not value.dtype.startswith(("int", "bool")):

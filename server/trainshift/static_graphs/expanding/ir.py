@@ -22,7 +22,8 @@ from trainshift.python.source.comments import comments_by_line
 from trainshift.static_graphs.domain.abstract_values import NUMBER, AbstractValue, Tensor, tensor
 from trainshift.static_graphs.domain.abstract_values import UNBOUND as UNBOUND_VALUE
 
-_NUMBERS = frozenset({"int", "float", "bool"})
+GRAPH_NUMBERS = frozenset({"int", "float", "bool"})
+"""The types of numbers that a graph can carry."""
 _CONTAINERS = frozenset({"list", "dict", "tuple", "set"})
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
@@ -49,7 +50,7 @@ class VarInfo(Struct, frozen=True):
     @property
     def number(self) -> str:
         """The possible type of number: int, float, bool, or "mixed" for several; else empty."""
-        numbers = self.value.python & _NUMBERS
+        numbers = self.value.python & GRAPH_NUMBERS
         if numbers == {"int", "float"}:
             return "float"
         return "mixed" if len(numbers) > 1 else next(iter(numbers), "")
@@ -62,7 +63,7 @@ class VarInfo(Struct, frozen=True):
     @property
     def other(self) -> bool:
         """Return whether it may be a Python value that is not a number."""
-        return bool(self.value.python - _NUMBERS)
+        return bool(self.value.python - GRAPH_NUMBERS)
 
     @property
     def container(self) -> bool:
@@ -70,44 +71,19 @@ class VarInfo(Struct, frozen=True):
         return bool(self.value.python & _CONTAINERS)
 
     @property
-    def unknown(self) -> bool:
-        """Return whether nothing is known about its value."""
-        return self.value.unknown
-
-    @property
-    def array(self) -> bool:
-        """Return whether it may be a TensorArray."""
-        return self.value.array
-
-    @property
-    def unbound(self) -> bool:
-        """Return whether it may have no value."""
-        return self.value.unbound
-
-    @property
     def dtype(self) -> str:
         """The dtype, if it may be a tensor with a known dtype."""
         return "" if self.value.dtype == NUMBER else self.value.dtype
 
     @property
-    def rank(self) -> int | None:
-        """The number of dimensions, if it may be a tensor and the number is known."""
-        return self.value.tensor.rank if self.value.tensor is not None else None
-
-    @property
-    def is_tensor(self) -> bool:
-        """Return whether it is a tensor and nothing else."""
-        return self.value.is_tensor
-
-    @property
     def is_number(self) -> bool:
         """Return whether it is a number of Python and nothing else."""
-        return self.value.among(*_NUMBERS)
+        return self.value.among(*GRAPH_NUMBERS)
 
     @property
     def is_assignable(self) -> bool:
         """Return whether `paddle.assign` makes a tensor of it, whether it is a tensor or a number."""
-        return self.unknown and self.value.is_numeric and not self.other
+        return self.value.unknown and self.value.is_numeric and not self.other
 
     def joined(self, other: VarInfo) -> VarInfo:
         """The join of two facts."""

@@ -15,11 +15,10 @@ from trainshift.python.syntax.collect import as_load
 from trainshift.python.syntax.fresh_names import fresh_name
 from trainshift.python.syntax.unpacking import parts_assigned
 from trainshift.static_graphs.domain.abstract_values import NOTHING, AbstractValue, Dim, Tensor
-from trainshift.static_graphs.expanding.ir import UNBOUND, Env, VarInfo, info_of
+from trainshift.static_graphs.expanding.ir import GRAPH_NUMBERS, UNBOUND, Env, VarInfo, info_of
 from trainshift.static_graphs.expanding.tensor_arrays import Held
 from trainshift.static_graphs.reading.function import StaticFunction, Truth
 
-_NUMBERS = frozenset({"int", "float", "bool"})
 _COMPOUND = (ast.If, ast.While, ast.For)
 _NAMED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
@@ -67,7 +66,7 @@ class Knowledge:
                     for each in own_parts(inner.node):
                         if not isinstance(each, ast.Name) or not isinstance(each.ctx, ast.Store):
                             continue
-                        if self.kind(each).python & _NUMBERS and (is_loop or each.id in live):
+                        if self.kind(each).python & GRAPH_NUMBERS and (is_loop or each.id in live):
                             yield each.id
             elif isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign) and node.value is not None:
                 is_number = not isinstance(self.kind(node.value).tensor, Tensor)
@@ -80,7 +79,7 @@ class Knowledge:
     def made_tensors_in(self, loop: Statement) -> Names:
         """The names that are numbers before a loop, and that an iteration may turn into tensors."""
         numbers = {
-            name for name, value in self.function.before.get(loop, {}).items() if value.python & _NUMBERS
+            name for name, value in self.function.before.get(loop, {}).items() if value.python & GRAPH_NUMBERS
         }
         inside = [each for each in loop.walk() if each is not loop]
         return least_fixed_point(frozenset(), lambda known: numbers & {*self._made_in(inside, known)})
@@ -146,7 +145,7 @@ class Knowledge:
         if isinstance(node, ast.BinOp):
             sides = (node.left, node.right)
             return any(self.is_scalar(each, known) for each in sides) and all(
-                self.is_scalar(each, known) or self.kind(each).among(*_NUMBERS) for each in sides
+                self.is_scalar(each, known) or self.kind(each).among(*GRAPH_NUMBERS) for each in sides
             )
         if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("int", "float"):
             return self.kind(node).is_tensor
@@ -254,11 +253,7 @@ class Knowledge:
 
     def is_length(self, node: ast.Call) -> bool:
         """Return whether `len(x)` has a tensor of unknown length as argument."""
-        value = self.kind(node.args[0])
-        if value.tensor is None:
-            return False
-        shape = value.tensor.shape
-        return not (shape and isinstance(shape[0], int))
+        return self.kind(node.args[0]).tensor is not None and not self.has_known_length(node.args[0])
 
     def has_known_length(self, node: ast.expr) -> bool:
         """Return whether the first dimension of a tensor is known."""
@@ -312,14 +307,14 @@ class Knowledge:
 
     def _computed(self, info: VarInfo, value: ast.expr, env: Env) -> VarInfo:
         """The type of a number computed from possible tensors: a tensor if one part certainly is."""
-        named = [env[each.id] for each in _summands(value) if env.get(each.id, UNBOUND).is_tensor]
+        named = [env[each.id] for each in _summands(value) if env.get(each.id, UNBOUND).value.is_tensor]
         if not named or info.number not in ("int", "float"):
             return info.or_tensor()
         dtypes = {each.dtype for each in named}
         dtype = "int64" if info.number == "int" else "float64" if "float64" in dtypes else "float32"
-        shape = () if all(each.rank == 0 for each in named) else None
+        shape = () if all(each.value.rank == 0 for each in named) else None
         known = Tensor("" if "" in dtypes else dtype, shape)
-        kept = info.value.python - _NUMBERS
+        kept = info.value.python - GRAPH_NUMBERS
         return replace(info, value=replace(info.value, python=kept, tensor=known))
 
     def at_start(self) -> Env:
@@ -343,14 +338,11 @@ class Knowledge:
             return self._is_scalar(node.left, env) and self._is_scalar(node.right, env)
         if isinstance(node, ast.Name) and node.id in env:
             info = env[node.id]
-            return not (info.other or info.unknown or info.array) and (info.is_number or info.rank == 0)
-        value = self.kind(node)
-        info = info_of(value)
-        return info.is_number or (info.is_tensor and info.rank == 0)
-
-    def before(self, statement: Statement) -> Env:
-        """The names before a compound statement."""
-        return {name: info_of(value) for name, value in self.function.before.get(statement, {}).items()}
+            return not (info.other or info.value.unknown or info.value.array) and (
+                info.is_number or info.value.rank == 0
+            )
+        info = info_of(self.kind(node))
+        return info.is_number or (info.value.is_tensor and info.value.rank == 0)
 
 
 def _summands(node: ast.expr) -> Iterator[ast.Name]:

@@ -215,13 +215,17 @@ class Writer:
     def _both(self, node: ast.AST, name: str, env: Env, ends: list[Env]) -> tuple[VarInfo, VarInfo]:
         """The facts about a name at the end of both branches; refuses values that a graph cannot pass on."""
         one, other = (self._settled(node, name, end.get(name, UNBOUND)) for end in ends)
-        if one.unbound or other.unbound:
+        if one.value.unbound or other.value.unbound:
             raise CannotExpand(node, f"`{name}` may have no value after this, on one of the paths", "PD13")
         if one.held and one.held == other.held:
             return one, other
         self.write.same(node, one, other, f"the values of `{name}`")
         before = env.get(name, UNBOUND)
-        if before.is_tensor and before.rank is None and (one.rank is None) != (other.rank is None):
+        if (
+            before.value.is_tensor
+            and before.value.rank is None
+            and (one.value.rank is None) != (other.value.rank is None)
+        ):
             if before in (one, other):
                 raise CannotExpand(
                     node,
@@ -231,7 +235,7 @@ class Writer:
 
     def _settled(self, node: ast.AST, name: str, info: VarInfo) -> VarInfo:
         """A name that is a number in Python and a tensor in a graph, as a possible tensor."""
-        if info.tensor and info.number and not info.other and not info.unknown:
+        if info.tensor and info.number and not info.other and not info.value.unknown:
             if info.number == "int":
                 return replace(info, value=scalar("int64").value)
             if name in self.write.pinned:
@@ -248,14 +252,14 @@ class Writer:
             return self._held(node, name, info)
         if info.is_number:
             write.applied("PS17", node)
-            types = _PINNED if other.is_tensor else NUMBER_TYPES
+            types = _PINNED if other.value.is_tensor else NUMBER_TYPES
             return write.number(name, other.dtype or types[info.number])
         if is_bound and not info.is_alias and not info.is_assignable:
             return name
-        if info.unknown and not info.is_assignable:
+        if info.value.unknown and not info.is_assignable:
             raise CannotExpand(node, unseen(name))
         write.applied("PS17", node)
-        if info.dtype == "int64" and info.rank == 0:
+        if info.dtype == "int64" and info.value.rank == 0:
             return write.number(name, "int64")
         return write.owned(node, name, info, is_outer=info.is_alias)
 
@@ -300,10 +304,12 @@ class Writer:
             )
         if info.is_number:
             return self.write.number(self.write.text(value), NUMBER_TYPES.get(info.number, "int64"))
-        if info.container or info.array:
+        if info.container or info.value.array:
             raise CannotExpand(value, "a container is returned where a tensor decides", "PD25")
         return (
-            self.write.handed(value, info) if info.is_tensor or info.is_assignable else self.write.text(value)
+            self.write.handed(value, info)
+            if info.value.is_tensor or info.is_assignable
+            else self.write.text(value)
         )
 
     # Loops
@@ -358,7 +364,9 @@ class Writer:
                 dtype = _PINNED[info.number]
                 self._put(level, f"{name} = {self.write.number(name, dtype)}")
                 env[name] = scalar(dtype)
-            elif name in self.write.pinned and info.number == "bool" and not (info.other or info.unknown):
+            elif (
+                name in self.write.pinned and info.number == "bool" and not (info.other or info.value.unknown)
+            ):
                 self._put(level, f"{name} = {self.write.as_tensor(name)}")
                 env[name] = scalar("bool")
 
@@ -368,9 +376,9 @@ class Writer:
 
     def _start(self, form: Loop, name: str, env: Env) -> VarInfo:
         info = env.get(name, UNBOUND)
-        if info.unbound or info == UNBOUND:
+        if info.value.unbound or info == UNBOUND:
             raise CannotExpand(form.node, f"`{name}` has no value before this loop, and one after it", "PD13")
-        if (info.other or info.container or info.array) and not info.held:
+        if (info.other or info.container or info.value.array) and not info.held:
             raise CannotExpand(
                 form.node,
                 (f"`{name}` is carried from one iteration to the next, and is neither a tensor nor a number"),
@@ -382,11 +390,11 @@ class Writer:
         """Refuse a number before a loop that is not a value the graph can carry after an iteration."""
         if end.number and end.number != start.number:
             raise CannotExpand(node, f"{what} are of different types of numbers", "PD12")
-        if end.is_tensor:
+        if end.value.is_tensor:
             dtype = _PINNED.get(start.number, "")
-            if end.rank != 0 or (end.dtype != dtype and (end.dtype or start.number != "float")):
+            if end.value.rank != 0 or (end.dtype != dtype and (end.dtype or start.number != "float")):
                 raise CannotExpand(node, f"{what} are a number first and then tensors", "PD12")
-        if end.unknown:
+        if end.value.unknown:
             raise CannotExpand(node, f"{what} are a number first, and then something Trainshift cannot tell")
 
     def _next(self, form: Loop, name: str, start: VarInfo, env: Env) -> str:
@@ -397,12 +405,12 @@ class Writer:
         what = f"the values of `{name}` across iterations"
         if start.held and start.held == end.held:
             return self._held(form.node, name, end)
-        if end.unbound or end.other or end.container or end.array:
+        if end.value.unbound or end.other or end.container or end.value.array:
             raise CannotExpand(form.node, f"{what} are neither tensors nor numbers on some path", "PD25")
         if start.number and not start.tensor:
             self._check_number(form.node, start, end, what)
-        elif start.is_tensor and not end.unknown:
-            if end.is_number and start.rank not in (0, None):
+        elif start.value.is_tensor and not end.value.unknown:
+            if end.is_number and start.value.rank not in (0, None):
                 raise CannotExpand(form.node, f"{what} are a tensor first and then a number", "PD12")
             if not end.number:
                 self.write.same(form.node, start, end, what)
@@ -414,10 +422,10 @@ class Writer:
             return self.write.number(
                 name, start.dtype or ("float32" if end.number == "float" else NUMBER_TYPES[end.number])
             )
-        is_counted = end.dtype == "int64" and end.rank == 0 and self.write.knowledge.holds_counted(name)
+        is_counted = end.dtype == "int64" and end.value.rank == 0 and self.write.knowledge.holds_counted(name)
         if end.is_alias and end.tensor and (end.number == "int" or is_counted):
             return self.write.number(name, "int64")
-        if end.is_alias and (end.is_tensor or end.unknown):
+        if end.is_alias and (end.value.is_tensor or end.value.unknown):
             return self.write.owned(node, name, end, is_outer=True)
         return name
 

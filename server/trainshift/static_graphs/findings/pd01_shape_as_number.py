@@ -37,7 +37,6 @@ def check(program: Program, judge: Judge) -> Findings:
         for need in needs(function, statement):
             if need.counts is not None:
                 yield from judge.say(
-                    function,
                     statement,
                     f"`{judge.code_of(need.value, statement)}` is a tensor {_BECAUSE[need.counts]}, "
                     f"and {need.what} needs a number",

@@ -35,7 +35,6 @@ def check(program: Program, judge: Judge) -> Findings:
             if around:
                 name = judge.code_of(call.func.value, statement)
                 yield from judge.say(
-                    function,
                     statement,
                     f"`{name}` becomes a TensorArray here, which holds tensors and not lists",
                     "Keep one list for each part.",

@@ -65,7 +65,6 @@ def _of_call(
     given = [each for each in call.args if _holds_tensors(function.kind(each))]
     if names and given:
         yield from judge.say(
-            function,
             statement,
             (
                 f"`{judge.code_of(call.func, statement)}` needs the value of "
@@ -79,7 +78,6 @@ def _of_call(
     elif isinstance(call.func, ast.Attribute) and call.func.attr in _LEAVING:
         if function.kind(call.func.value).is_tensor:
             yield from judge.say(
-                function,
                 statement,
                 f"`{judge.code_of(call, statement)}` needs a value, which a graph does not have",
                 "Keep it as a tensor.",
@@ -110,7 +108,6 @@ def _after_numpy(
         is_written = isinstance(target, ast.Subscript) or isinstance(node, ast.AugAssign)
         if is_written and ((isinstance(held, ast.Name) and held.id in cut) or _is_numpy(function, held)):
             yield from judge.say(
-                function,
                 statement,
                 "Paddle drops `.numpy()`, so this writes to the tensor itself",
                 "Write to a copy: `x.clone()`.",
@@ -119,7 +116,6 @@ def _after_numpy(
         if isinstance(part, ast.Attribute) and _is_numpy(function, part.value):
             if api.method(part.attr) is None and part.attr not in ("shape", "dtype", "ndim", "T", "size"):
                 yield from judge.say(
-                    function,
                     statement,
                     f"Paddle drops `.numpy()`, and a tensor has no `{part.attr}`",
                     "Use the methods of tensors.",

@@ -27,7 +27,6 @@ def check(program: Program, judge: Judge) -> Findings:
         called = function.calls.get(call, ())
         if any(_reaches(each, function) for each in called) and _hangs_on_a_tensor(function, statement):
             yield from judge.say(
-                function,
                 statement,
                 f"`{function.name}` calls itself here, and only a tensor stops the recursion",
                 "Write a loop.",

@@ -36,7 +36,6 @@ def check(program: Program, judge: Judge) -> Findings:
             becomes = function.kind(node.test).may_be_tensor or _is_set_by_tensors(function, loop, node.test)
             if begins is Truth.PYTHON and becomes:
                 yield from judge.say(
-                    function,
                     loop,
                     f"`{judge.code_of(node.test, loop)}` becomes a tensor, which {_RAISES}",
                     "Begin with a tensor.",
@@ -51,7 +50,6 @@ def check(program: Program, judge: Judge) -> Findings:
             inside = _conditions(function, leaving, loop)
             if leaving in function.reached and inside:
                 yield from judge.say(
-                    function,
                     loop,
                     f"This loop begins as Python and is left by a tensor, which {_RAISES}",
                     "Begin with a tensor.",

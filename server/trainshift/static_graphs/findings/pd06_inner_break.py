@@ -31,7 +31,6 @@ def check(program: Program, judge: Judge) -> Findings:
             if leaving in function.reached and function.loops_around(leaving)[:1] == [loop]:
                 word = "return" if isinstance(leaving.node, ast.Return) else "break"
                 yield from judge.say(
-                    function,
                     leaving,
                     f"This `{word}` keeps the inner loop from running in later iterations of the outer loop",
                     "Move the inner loop to a function of its own.",

@@ -33,7 +33,6 @@ def check(program: Program, judge: Judge) -> Findings:
         for leaving in exits(function, loop, ast.Break):
             if leaving in function.reached:
                 yield from judge.say(
-                    function,
                     leaving,
                     f"Paddle drops this `break` of a loop over `{judge.code_of(node.iter, loop)}`",
                     "Bind a list of it to a name, loop over that, and unpack in the body.",

@@ -37,7 +37,6 @@ def _read_after(judge: Judge, function: StaticFunction, loop: Statement, node: a
         found = first_read(function, loop, name)
         if found is not None and exits(function, loop, ast.Break):
             yield from judge.say(
-                function,
                 found[0],
                 f"After the loop with `break`, `{name}` is one step further than in Python",
                 "Bind it to another name in the body, and read that.",
@@ -57,7 +56,6 @@ def _bound_inside(
     for name in sorted(watched & bound.keys()):
         of = "the loop's variable" if name in set(names_bound(node.target)) else "an argument of its range"
         yield from judge.say(
-            function,
             bound[name],
             f"`{name}` is {of}, and binding it in a loop with `break` changes how often that runs",
             "Bind another name here.",

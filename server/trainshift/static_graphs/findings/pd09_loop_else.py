@@ -36,7 +36,6 @@ def check(program: Program, judge: Judge) -> Findings:
             else "Write it after the loop."
         )
         yield from judge.say(
-            function,
             loop,
             "Paddle drops the `else` of this loop",
             do,

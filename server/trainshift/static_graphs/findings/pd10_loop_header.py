@@ -43,7 +43,6 @@ def check(program: Program, judge: Judge) -> Findings:
         else:
             continue
         yield from judge.say(
-            function,
             loop,
             f"This loop has {problem}, which Paddle's conversion does not support",
             _advice(problem),

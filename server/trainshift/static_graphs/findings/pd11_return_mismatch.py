@@ -34,7 +34,6 @@ def check(program: Program, judge: Judge) -> Findings:
                 continue
             if function.loops_around(statement):
                 yield from judge.say(
-                    function,
                     statement,
                     "In a graph, a tensor cannot decide on a `return` in a loop",
                     "Keep the result in a name, and return it after the loop.",
@@ -43,7 +42,6 @@ def check(program: Program, judge: Judge) -> Findings:
             problem = _problem(function, statement, returns)
             if not problem and _goes_on_around(function, statement):
                 yield from judge.say(
-                    function,
                     statement,
                     "This returns from a nested branch, but the function goes on after the outer statement, "
                     "so the conversion fails",
@@ -54,7 +52,6 @@ def check(program: Program, judge: Judge) -> Findings:
                 place = returns.index(statement)
                 is_next = place + 1 < len(returns) and other is returns[place + 1]
                 yield from judge.say(
-                    function,
                     statement,
                     f"Where a tensor decides, `{function.name}` returns {how}",
                     "Return the same structure everywhere.",

@@ -35,7 +35,6 @@ def check(program: Program, judge: Judge) -> Findings:
                 how = mixture(function.kind(node.body), function.kind(node.orelse))
                 if how:
                     yield from judge.say(
-                        function,
                         statement,
                         f"`{judge.code_of(node, statement)}` is {how}, and a graph has one type for it",
                         "Give both the same type.",
@@ -48,7 +47,6 @@ def _of_branches(judge: Judge, function: StaticFunction, statement: Statement) -
         how = mixture(one, other) if not (one.unbound or other.unbound) else ""
         if how:
             yield from judge.say(
-                function,
                 statement,
                 f"`{name}` is {how} after this `if`, and a graph has one type for it",
                 "Give it the same type on both paths.",

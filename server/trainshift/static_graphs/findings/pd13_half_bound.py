@@ -28,7 +28,6 @@ def check(program: Program, judge: Judge) -> Findings:
             problem = _problem(one, other)
             if problem:
                 yield from judge.say(
-                    function,
                     statement,
                     f"`{name}` {problem} after this `if`, and a graph reads a placeholder",
                     "Bind it to a tensor before the `if`.",

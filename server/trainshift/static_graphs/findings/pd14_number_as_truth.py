@@ -37,7 +37,6 @@ def check(program: Program, judge: Judge) -> Findings:
             is_number = known.dtype not in ("", "bool") and not known.counts
             if known.has_one_element is False:
                 yield from judge.say(
-                    function,
                     statement,
                     f"`{judge.code_of(node, statement)}` has several elements: a graph tests one",
                     "Say which are meant, with `.all()` or `.any()`.",
@@ -46,7 +45,6 @@ def check(program: Program, judge: Judge) -> Findings:
                 )
             elif is_number:
                 yield from judge.say(
-                    function,
                     statement,
                     f"`{judge.code_of(node, statement)}` is a number: it means `> 0`, in a graph `!= 0`",
                     "Write `> 0`.",

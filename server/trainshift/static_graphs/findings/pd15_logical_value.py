@@ -40,7 +40,7 @@ def check(program: Program, judge: Judge) -> Findings:
             else:
                 continue
             sure = function.truth(node) is Truth.GRAPH
-            yield from judge.say(function, statement, message, advice, at=node, sure=sure, always=True)
+            yield from judge.say(statement, message, advice, at=node, sure=sure, always=True)
 
 
 def _conditions(statement: ast.stmt) -> set[ast.AST]:

@@ -37,7 +37,6 @@ def check(program: Program, judge: Judge) -> Findings:
         for need in needs(function, statement):
             if need.counts is None:
                 yield from judge.say(
-                    function,
                     statement,
                     (
                         f"{need.what[:1].upper()}{need.what[1:]} needs the value of "

@@ -33,7 +33,6 @@ def check(program: Program, judge: Judge) -> Findings:
         way = function.unconverted.get(call)
         if way:
             yield from judge.say(
-                function,
                 statement,
                 f"Called through {way}, its conditions on tensors are not converted",
                 "Call it directly.",

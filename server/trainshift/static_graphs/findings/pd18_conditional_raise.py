@@ -25,7 +25,6 @@ def check(program: Program, judge: Judge) -> Findings:
         around = function.graph_around(statement)
         if isinstance(statement.node, ast.Raise) and around:
             yield from judge.say(
-                function,
                 statement,
                 "This is raised when the function is converted, whatever the value of the tensor",
                 "Write an `assert` of the opposite.",

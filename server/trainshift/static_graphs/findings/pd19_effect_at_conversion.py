@@ -23,7 +23,6 @@ def check(program: Program, judge: Judge) -> Findings:
         name = counted(function, statement)
         if name:
             yield from judge.say(
-                function,
                 statement,
                 f"`{name}` is incremented once, when the graph is built",
                 "Count outside of the static function.",
@@ -33,7 +32,6 @@ def check(program: Program, judge: Judge) -> Findings:
         for node, what, is_seen in changed(function, statement):
             if is_made_inside(function, statement, node):
                 yield from judge.say(
-                    function,
                     statement,
                     f"`{what}` has no value before this branch or loop, and the conversion fails",
                     "Bind it before, or after.",
@@ -41,7 +39,6 @@ def check(program: Program, judge: Judge) -> Findings:
                 )
                 continue
             yield from judge.say(
-                function,
                 statement,
                 f"`{what}` is changed once, when the graph is built, in both branches",
                 "Keep it in a tensor, or return it.",
@@ -50,7 +47,6 @@ def check(program: Program, judge: Judge) -> Findings:
             )
         for node, what in reported(function, statement):
             yield from judge.say(
-                function,
                 statement,
                 f"This is {what} once, when the graph is built, in both branches",
                 "Print a tensor, or do it outside of the static function.",

@@ -34,7 +34,6 @@ def check(program: Program, judge: Judge) -> Findings:
         what = _outer(function, statement)
         if what and function.graph_around(statement):
             yield from judge.say(
-                function,
                 statement,
                 f"{what} in a branch or loop on a tensor, and the conversion fails",
                 "Bind a local name here, and the other one after it.",
@@ -47,7 +46,6 @@ def check(program: Program, judge: Judge) -> Findings:
             if inside or (function.mode is Mode.SOT and any(map(function.may_be_graph, function.truths))):
                 fails = "and the conversion fails; SOT loses it" if inside else "which SOT loses"
                 yield from judge.say(
-                    function,
                     statement,
                     f"`{name}` binds `{outer}` of the function around it, {fails}",
                     "Return the value, and bind it where the call is.",

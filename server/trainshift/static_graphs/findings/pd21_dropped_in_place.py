@@ -35,7 +35,6 @@ def check(program: Program, judge: Judge) -> Findings:
         written = _written(function, statement)
         if isinstance(statement.node, ast.Expr) and written is not None:
             yield from judge.say(
-                function,
                 statement,
                 (
                     f"A graph loses the result of `{judge.code_of(statement.node.value, statement)}`, and "
@@ -91,7 +90,6 @@ def _views(
         value = function.kind(found[1])
         if value.is_tensor and value.views & base.sources and _is_bound_before(function, name, statement):
             yield from judge.say(
-                function,
                 found[0],
                 f"In a graph `{name}` does not see what was written to `{judge.code_of(written, statement)}`",
                 "Take the view after that.",

@@ -54,7 +54,6 @@ def _of_branches(judge: Judge, function: StaticFunction, statement: Statement) -
                 yield from _shared(judge, function, statement, name, other, bound[name])
             elif _is_callers(function, name, end):
                 yield from judge.say(
-                    function,
                     statement,
                     f"Where this `if` leaves `{name}` as it is, the graph may write to the caller's tensor",
                     f"Bind `paddle.assign({name})` to a name of its own if the caller reads it again.",
@@ -112,7 +111,6 @@ def _shared(
     alias = _alias(function, name, other)
     is_sure = isinstance(statement.node, ast.If) or not may_be_unrolled(function, statement)
     yield from judge.say(
-        function,
         statement,
         f"`{name}` and `{other}` share memory in the graph: a change of one changes the other",
         f"Bind `{name}` to `paddle.assign({other})`.",

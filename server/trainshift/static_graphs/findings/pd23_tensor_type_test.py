@@ -48,7 +48,6 @@ def _of_call(
         if names & _TENSORS:
             whole = len(kinds) == 1
             yield from judge.say(
-                function,
                 statement,
                 f"`{code}` is False in a graph, whose tensors have a different class",
                 "Write `paddle.is_tensor`.",
@@ -58,7 +57,6 @@ def _of_call(
             )
         elif names and names <= _NUMBERS and value.is_tensor and _is_number_before(function, value):
             yield from judge.say(
-                function,
                 statement,
                 f"`{code}` is False in a graph, where a cast number is a tensor",
                 "Test before the cast, or leave the test out.",
@@ -66,7 +64,6 @@ def _of_call(
             )
     elif len(call.args) == 1 and value.is_tensor and _asks_for_class(function, statement, call):
         yield from judge.say(
-            function,
             statement,
             f"`{code}` is a different class in a graph",
             "Write `paddle.is_tensor`.",

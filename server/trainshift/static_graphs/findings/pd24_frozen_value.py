@@ -42,9 +42,7 @@ def check(program: Program, judge: Judge) -> Findings:
                 is_drawn = name.startswith(_DRAWING) and name.rpartition(".")[2] not in _SEEDING
                 if is_drawn or name in _CLOCKS:
                     what = f"The graph keeps the first value of `{judge.code_of(call, statement)}`"
-                    yield from judge.say(
-                        function, statement, what, "Use Paddle's, or pass it as an argument.", at=call
-                    )
+                    yield from judge.say(statement, what, "Use Paddle's, or pass it as an argument.", at=call)
         yield from _of_names(judge, function, statement)
 
 
@@ -52,7 +50,7 @@ def _of_names(judge: Judge, function: StaticFunction, statement: Statement) -> I
     for node in own_parts(statement.node):
         if isinstance(node, ast.Name) and changed_default(function, node):
             what = f"The default of `{node.id}` is changed once, when the graph is built"
-            yield from judge.say(function, statement, what, "Return the values to keep.", at=node)
+            yield from judge.say(statement, what, "Return the values to keep.", at=node)
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
             change = _change_of_global(judge, function, node)
         elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
@@ -62,7 +60,6 @@ def _of_names(judge: Judge, function: StaticFunction, statement: Statement) -> I
         if change is not None and change.statement is not None:
             code = judge.code_of(node, statement)
             yield from judge.say(
-                function,
                 statement,
                 f"The graph keeps the first value of `{code}`, which the program changes",
                 _DO,

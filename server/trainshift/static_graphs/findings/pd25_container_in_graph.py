@@ -49,7 +49,6 @@ def check(program: Program, judge: Judge) -> Findings:
                 returned = [each.id for each in names if not function.kind(each).is_tensor]
                 if returned:
                     yield from judge.say(
-                        function,
                         statement,
                         f"`{returned[0]}` is a TensorArray in the graph, and cannot be returned",
                         "Return `paddle.stack` of it.",
@@ -79,7 +78,6 @@ def _of_lists(
             if value.is_python and not value.python & {"list", "tuple"}:
                 added = judge.code_of(call.args[0], statement)
                 yield from judge.say(
-                    function,
                     statement,
                     f"`{name}` becomes a TensorArray here, and `{added}` is not a tensor",
                     "Append a tensor.",
@@ -90,7 +88,6 @@ def _of_lists(
                 grown[name] = grown.get(name, False) or is_sure
         elif call.func.attr in _OTHER:
             yield from judge.say(
-                function,
                 statement,
                 f"`{name}` is a TensorArray here, which only grows at its end",
                 "Append, or keep the list outside.",
@@ -108,7 +105,6 @@ def _of_dicts(judge: Judge, function: StaticFunction, statement: Statement) -> I
         if function.kind(target.value).among("dict") and isinstance(key, str):
             if not _has_key(function, target.value.id, key, statement):
                 yield from judge.say(
-                    function,
                     statement,
                     f"`{target.value.id}` gets a new key here, and a graph's dict keeps its keys",
                     f'Set "{key}" before.',
@@ -125,7 +121,6 @@ def _of_copies(judge: Judge, function: StaticFunction, statement: Statement) -> 
         others = [each for each in shown if each != dotted(base)]
         if others and isinstance(base, ast.Name):
             yield from judge.say(
-                function,
                 statement,
                 f"the graph changes a copy of `{base.id}`, and `{others[0]}` keeps what it had",
                 "Use one name for it.",
@@ -137,7 +132,6 @@ def _of_copies(judge: Judge, function: StaticFunction, statement: Statement) -> 
             for name, value in before.items():
                 if name in live and name not in given and not callee.stored.keys().isdisjoint(value.places):
                     yield from judge.say(
-                        function,
                         statement,
                         f"`{callee.name}` changes `{name}` when the graph is built, whatever the condition,"
                         " and Paddle fails if it stores a tensor made here",
@@ -187,7 +181,6 @@ def _carried(judge: Judge, function: StaticFunction, loop: Statement) -> Iterato
             continue
         what = "None" if value.is_none else "a string"
         yield from judge.say(
-            function,
             loop,
             f"`{name}` begins as {what}, which a loop on a tensor cannot carry",
             "Begin with a tensor.",

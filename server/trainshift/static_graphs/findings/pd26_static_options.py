@@ -43,14 +43,14 @@ def check(program: Program, judge: Judge) -> Findings:
             do = "Make a function of it."
             start = program.script.span(entry.node, entry.scope).start
             at = Span(start, program.script.header_span(statement).end)
-            yield from judge.say(function, statement, problem, do, at=at, always=True)
+            yield from judge.say(statement, problem, do, at=at, always=True, function=function)
         elif entry.spec is not None and entry.mode is Mode.SOT and not is_saving:
             yield from judge.say(
-                function,
                 statement,
                 "Without `full_graph=True` this `input_spec` has no effect",
                 "Add it, or leave the `input_spec` out.",
                 at=entry.node,
+                function=function,
                 always=True,
                 sure=entry.is_decorator or not _is_handed_out(statement),
                 fix=_fixed(judge, entry),
@@ -62,7 +62,6 @@ def check(program: Program, judge: Judge) -> Findings:
                     called = function.calls.get(call, ())
                     if any(each.is_entry and each.mode is Mode.FULL for each in called):
                         yield from judge.say(
-                            function,
                             statement,
                             "A function with `full_graph=True` is called by one without",
                             "Give both the same option.",

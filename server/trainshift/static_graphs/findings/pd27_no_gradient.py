@@ -43,12 +43,12 @@ def check(program: Program, judge: Judge) -> Findings:
             carried = _carried(function, loop) if function.may_be_graph(loop.node) else ""
             if carried:
                 what = f"A graph has no gradient of `{carried}`, which this loop changes"
-                yield from judge.say(function, loop, what, _DO, sure=not may_be_unrolled(function, loop))
+                yield from judge.say(loop, what, _DO, sure=not may_be_unrolled(function, loop))
         for statement in reached(function):
             if isinstance(statement.node, ast.If) and function.may_be_graph(statement.node):
                 problem = _problem(function, statement)
                 if problem:
-                    yield from judge.say(function, statement, problem, _DO)
+                    yield from judge.say(statement, problem, _DO)
 
 
 def _trains(program: Program) -> bool:
