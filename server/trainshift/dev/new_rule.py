@@ -174,12 +174,11 @@ How to write it instead.
 
 from __future__ import annotations
 
-from trainshift.core.program import Program
 from trainshift.core.rule import Findings
 from trainshift.static_graphs.reporting import Judge
 
 
-def check(program: Program, judge: Judge) -> Findings:
+def check(judge: Judge) -> Findings:
     """One finding for each statement that is wrong; so far for none."""
     yield from ()
 ''',

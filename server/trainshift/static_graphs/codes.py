@@ -23,7 +23,7 @@ class StaticCode(Restriction):
         """Yield the findings in the static functions of a program's file."""
         from trainshift.static_graphs.reporting import Judge
 
-        found: Findings = self.module.check(program, Judge(program, self.code))
+        found: Findings = self.module.check(Judge(program, self.code))
         return found
 
 

@@ -85,7 +85,6 @@ class AliasQueries(Protocol):
     changed: set[str]
     in_place: set[int]
     grown: set[str]
-    returned: set[str]
 
     def with_names(self, names: set[str]) -> set[str]:
         """Names with all names that were ever aliases of them."""
@@ -115,7 +114,6 @@ class Whole(Protocol):
     module: Module
     rows: Rows
     reverse: bool
-    start: Function
     arrays: bool
     tensors: bool
     functions: dict[str, Function]

@@ -482,8 +482,6 @@ class Reader:
             if isinstance(index.value, str):
                 base.tell("dict")
             return base.element(index.value)
-        if isinstance(index, ast.UnaryOp) and isinstance(index.operand, ast.Constant):
-            return base.element()
         return base.element()
 
     def _may_be_list(self, source: ast.expr, target: ast.expr | None = None) -> bool:

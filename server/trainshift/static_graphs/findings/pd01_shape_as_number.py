@@ -18,7 +18,6 @@ that was reshaped by a tensor are tensors in both modes of conversion.
 
 from __future__ import annotations
 
-from trainshift.core.program import Program
 from trainshift.core.rule import Findings
 from trainshift.static_graphs.concretization import needs
 from trainshift.static_graphs.domain.abstract_values import Dim
@@ -32,7 +31,7 @@ _BECAUSE = {
 }
 
 
-def check(program: Program, judge: Judge) -> Findings:
+def check(judge: Judge) -> Findings:
     for function, statement in judge.reached():
         for need in needs(function, statement):
             if need.counts is not None:

@@ -13,12 +13,11 @@ from __future__ import annotations
 
 import ast
 
-from trainshift.core.program import Program
 from trainshift.core.rule import Findings
 from trainshift.static_graphs.reporting import Judge, may_be_unrolled
 
 
-def check(program: Program, judge: Judge) -> Findings:
+def check(judge: Judge) -> Findings:
     for function, statement, call in judge.calls():
         if not isinstance(call.func, ast.Attribute) or call.func.attr not in (
             "append",

@@ -21,7 +21,6 @@ import ast
 from collections.abc import Iterator
 
 from trainshift.core.finding import Finding
-from trainshift.core.program import Program
 from trainshift.core.rule import Findings
 from trainshift.python.source.edit import Change, Edit
 from trainshift.python.syntax.chunk_syntax import Statement, own_parts, targets_of
@@ -43,7 +42,7 @@ _MADE = ast.BinOp | ast.UnaryOp | ast.Compare | ast.Call
 _LEAVING = ("tolist", "__array__")
 
 
-def check(program: Program, judge: Judge) -> Findings:
+def check(judge: Judge) -> Findings:
     for function in judge.functions:
         cut: set[str] = set()
         for statement in reached(function):

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import ast
 
-from trainshift.core.program import Program
 from trainshift.core.rule import Findings
 from trainshift.python.flow.traversal import reachable
 from trainshift.python.syntax.chunk_syntax import Statement
@@ -22,7 +21,7 @@ from trainshift.static_graphs.reading.function import StaticFunction
 from trainshift.static_graphs.reporting import Judge
 
 
-def check(program: Program, judge: Judge) -> Findings:
+def check(judge: Judge) -> Findings:
     for function, statement, call in judge.calls():
         called = function.calls.get(call, ())
         if any(_reaches(each, function) for each in called) and _hangs_on_a_tensor(function, statement):

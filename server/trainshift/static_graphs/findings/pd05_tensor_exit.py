@@ -16,7 +16,6 @@ import ast
 from itertools import takewhile
 
 from trainshift.core.layout import Layout
-from trainshift.core.program import Program
 from trainshift.core.rule import Findings
 from trainshift.python.flow.names import names_bound
 from trainshift.python.source.edit import Change
@@ -28,7 +27,7 @@ from trainshift.static_graphs.reporting import Judge, drops_break, exits, is_cal
 _RAISES = "raises: python while pred change from bool to variable"
 
 
-def check(program: Program, judge: Judge) -> Findings:
+def check(judge: Judge) -> Findings:
     for function, loop in judge.loops():
         node = loop.node
         if isinstance(node, ast.While):

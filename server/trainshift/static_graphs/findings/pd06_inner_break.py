@@ -19,12 +19,11 @@ from __future__ import annotations
 
 import ast
 
-from trainshift.core.program import Program
 from trainshift.core.rule import Findings
 from trainshift.static_graphs.reporting import Judge, exits
 
 
-def check(program: Program, judge: Judge) -> Findings:
+def check(judge: Judge) -> Findings:
     for function, loop in judge.loops():
         outer = function.loops_around(loop)
         for leaving in exits(function, loop, ast.Break, ast.Return) if outer else ():

@@ -18,12 +18,11 @@ from __future__ import annotations
 
 import ast
 
-from trainshift.core.program import Program
 from trainshift.core.rule import Findings
 from trainshift.static_graphs.reporting import Judge, drops_break, exits
 
 
-def check(program: Program, judge: Judge) -> Findings:
+def check(judge: Judge) -> Findings:
     for function, loop in judge.loops():
         node = loop.node
         if not drops_break(function, node) or not isinstance(node, ast.For):

@@ -17,7 +17,6 @@ import ast
 from collections.abc import Iterator
 
 from trainshift.core.finding import Finding
-from trainshift.core.program import Program
 from trainshift.core.rule import Findings
 from trainshift.python.flow.names import names_bound, names_read
 from trainshift.python.syntax.chunk_syntax import Statement
@@ -25,7 +24,7 @@ from trainshift.static_graphs.reading.function import StaticFunction
 from trainshift.static_graphs.reporting import Judge, bound_in, exits, first_read, is_call_of
 
 
-def check(program: Program, judge: Judge) -> Findings:
+def check(judge: Judge) -> Findings:
     for function, loop in judge.loops():
         if isinstance(loop.node, ast.For) and exits(function, loop, ast.Break, ast.Return):
             yield from _read_after(judge, function, loop, loop.node)

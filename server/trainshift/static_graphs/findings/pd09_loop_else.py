@@ -15,7 +15,6 @@ from __future__ import annotations
 import ast
 
 from trainshift.core.layout import Layout
-from trainshift.core.program import Program
 from trainshift.core.rule import Findings
 from trainshift.python.source.edit import Change, Edit
 from trainshift.python.source.source import Span
@@ -23,12 +22,12 @@ from trainshift.python.syntax.chunk_syntax import Statement
 from trainshift.static_graphs.reporting import Judge, exits
 
 
-def check(program: Program, judge: Judge) -> Findings:
+def check(judge: Judge) -> Findings:
     for function, loop in judge.loops():
         orelse = loop.branches.get("orelse", [])
         if not orelse:
             continue
-        at = _else_of(judge, loop, orelse[0])
+        at = _else_of(judge, orelse[0])
         left = bool(exits(function, loop, ast.Break))
         do = (
             "Set a flag before the `break`, and test it after the loop."
@@ -44,7 +43,7 @@ def check(program: Program, judge: Judge) -> Findings:
         )
 
 
-def _else_of(judge: Judge, loop: Statement, first: Statement) -> Span:
+def _else_of(judge: Judge, first: Statement) -> Span:
     """The span of a loop's `else`, with its colon."""
     text = judge.script.source.text
     end = judge.script.statement_span(first).start

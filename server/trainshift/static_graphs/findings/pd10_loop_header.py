@@ -19,13 +19,12 @@ from __future__ import annotations
 
 import ast
 
-from trainshift.core.program import Program
 from trainshift.core.rule import Findings
 from trainshift.static_graphs.reading.function import StaticFunction
 from trainshift.static_graphs.reporting import Judge, drops_break, exits, is_call_of
 
 
-def check(program: Program, judge: Judge) -> Findings:
+def check(judge: Judge) -> Findings:
     for function, loop in judge.loops():
         node = loop.node
         if not isinstance(node, ast.For):

@@ -15,7 +15,6 @@ from __future__ import annotations
 import ast
 from itertools import pairwise
 
-from trainshift.core.program import Program
 from trainshift.core.rule import Findings
 from trainshift.python.flow.exits import RETURN, completions
 from trainshift.python.syntax.chunk_syntax import Statement
@@ -25,7 +24,7 @@ from trainshift.static_graphs.reading.function import StaticFunction
 from trainshift.static_graphs.reporting import Judge
 
 
-def check(program: Program, judge: Judge) -> Findings:
+def check(judge: Judge) -> Findings:
     for function in judge.functions:
         returns = [each for each in function.statements if each in function.returned]
         for statement in returns:

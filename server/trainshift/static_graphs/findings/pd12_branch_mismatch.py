@@ -17,7 +17,6 @@ import ast
 from collections.abc import Iterator
 
 from trainshift.core.finding import Finding
-from trainshift.core.program import Program
 from trainshift.core.rule import Findings
 from trainshift.python.source.edit import Change, Edit
 from trainshift.python.syntax.chunk_syntax import Statement, own_parts
@@ -26,7 +25,7 @@ from trainshift.static_graphs.reading.function import StaticFunction
 from trainshift.static_graphs.reporting import Judge, merged
 
 
-def check(program: Program, judge: Judge) -> Findings:
+def check(judge: Judge) -> Findings:
     for function, statement in judge.reached():
         if isinstance(statement.node, ast.If) and function.may_be_graph(statement.node):
             yield from _of_branches(judge, function, statement)

@@ -13,14 +13,13 @@ from __future__ import annotations
 
 import ast
 
-from trainshift.core.program import Program
 from trainshift.core.rule import Findings
 from trainshift.static_graphs.domain.abstract_values import AbstractValue
 from trainshift.static_graphs.reading.function import Truth
 from trainshift.static_graphs.reporting import Judge, merged
 
 
-def check(program: Program, judge: Judge) -> Findings:
+def check(judge: Judge) -> Findings:
     for function, statement in judge.reached():
         if not isinstance(statement.node, ast.If) or function.truth(statement.node) is Truth.PYTHON:
             continue

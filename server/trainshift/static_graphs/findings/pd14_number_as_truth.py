@@ -16,7 +16,6 @@ import ast
 from collections.abc import Iterator
 
 from trainshift.core.layout import Layout
-from trainshift.core.program import Program
 from trainshift.core.rule import Findings
 from trainshift.python.source.edit import Change
 from trainshift.python.syntax.chunk_syntax import Statement, own_parts
@@ -27,7 +26,7 @@ from trainshift.static_graphs.reporting import Judge, is_call_of
 _COMPARED = Frame("", " > 0", Level.BIT_OR, Level.COMPARISON)
 
 
-def check(program: Program, judge: Judge) -> Findings:
+def check(judge: Judge) -> Findings:
     for function, statement in judge.reached():
         for node in _tested(function, statement):
             value = function.kind(node)

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import ast
 
-from trainshift.core.program import Program
 from trainshift.core.rule import Findings
 from trainshift.python.flow.names import names_read
 from trainshift.python.flow.traversal import reachable
@@ -24,7 +23,7 @@ from trainshift.static_graphs.reading.function import StaticFunction, Truth
 from trainshift.static_graphs.reporting import Judge
 
 
-def check(program: Program, judge: Judge) -> Findings:
+def check(judge: Judge) -> Findings:
     for function, statement in judge.reached():
         conditions = _conditions(statement.node)
         for node in own_parts(statement.node):

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import ast
 
-from trainshift.core.program import Program
 from trainshift.core.rule import Findings
 from trainshift.python.source.edit import Change, Edit
 from trainshift.python.syntax.chunk_syntax import Statement
@@ -32,7 +31,7 @@ _MATH = frozenset({"sqrt", "exp", "log", "sin", "cos", "tanh"})
 _OF_TWO = {"max": "maximum", "min": "minimum"}
 
 
-def check(program: Program, judge: Judge) -> Findings:
+def check(judge: Judge) -> Findings:
     for function, statement in judge.reached():
         for need in needs(function, statement):
             if need.counts is None:

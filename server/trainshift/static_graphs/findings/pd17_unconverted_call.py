@@ -20,7 +20,6 @@ from __future__ import annotations
 import ast
 
 from trainshift.core.layout import Layout
-from trainshift.core.program import Program
 from trainshift.core.rule import Findings
 from trainshift.python.source.edit import Change
 from trainshift.python.syntax.chunk_syntax import Statement
@@ -28,7 +27,7 @@ from trainshift.static_graphs.reading.function import StaticFunction
 from trainshift.static_graphs.reporting import Judge
 
 
-def check(program: Program, judge: Judge) -> Findings:
+def check(judge: Judge) -> Findings:
     for function, statement, call in judge.calls():
         way = function.unconverted.get(call)
         if way:

@@ -13,14 +13,13 @@ from __future__ import annotations
 
 import ast
 
-from trainshift.core.program import Program
 from trainshift.core.rule import Findings
 from trainshift.python.source.edit import Change, Edit
 from trainshift.python.syntax.chunk_syntax import Statement
 from trainshift.static_graphs.reporting import Judge
 
 
-def check(program: Program, judge: Judge) -> Findings:
+def check(judge: Judge) -> Findings:
     for function, statement in judge.reached():
         around = function.graph_around(statement)
         if isinstance(statement.node, ast.Raise) and around:

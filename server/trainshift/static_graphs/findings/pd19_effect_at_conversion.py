@@ -12,13 +12,12 @@ Keep it in a tensor, return it, or do it outside of the static function.
 
 from __future__ import annotations
 
-from trainshift.core.program import Program
 from trainshift.core.rule import Findings
 from trainshift.static_graphs.outer_mutations import changed, counted, is_made_inside, reported
 from trainshift.static_graphs.reporting import Judge
 
 
-def check(program: Program, judge: Judge) -> Findings:
+def check(judge: Judge) -> Findings:
     for function, statement in judge.reached():
         name = counted(function, statement)
         if name:

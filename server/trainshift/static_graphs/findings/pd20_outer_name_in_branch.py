@@ -22,14 +22,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from trainshift.core.program import Program
 from trainshift.core.rule import Findings
 from trainshift.python.syntax.chunk_syntax import Statement, dotted, targets_of
 from trainshift.static_graphs.reading.function import Mode, StaticFunction
 from trainshift.static_graphs.reporting import Judge, calls
 
 
-def check(program: Program, judge: Judge) -> Findings:
+def check(judge: Judge) -> Findings:
     for function, statement in judge.reached():
         what = _outer(function, statement)
         if what and function.graph_around(statement):

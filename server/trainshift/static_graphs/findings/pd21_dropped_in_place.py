@@ -20,7 +20,6 @@ import ast
 from collections.abc import Iterator
 
 from trainshift.core.finding import Finding
-from trainshift.core.program import Program
 from trainshift.core.rule import Findings
 from trainshift.python.flow.names import names_bound
 from trainshift.python.source.edit import Change, Edit
@@ -30,7 +29,7 @@ from trainshift.static_graphs.reporting import Judge, first_read
 from trainshift.static_graphs.tables.api import is_in_place
 
 
-def check(program: Program, judge: Judge) -> Findings:
+def check(judge: Judge) -> Findings:
     for function, statement in judge.reached():
         written = _written(function, statement)
         if isinstance(statement.node, ast.Expr) and written is not None:

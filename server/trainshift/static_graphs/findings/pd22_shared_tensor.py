@@ -22,7 +22,6 @@ from collections.abc import Iterator
 
 from trainshift.core.finding import Finding
 from trainshift.core.layout import Layout
-from trainshift.core.program import Program
 from trainshift.core.rule import Findings
 from trainshift.python.flow.names import names_read
 from trainshift.python.source.edit import Change
@@ -33,7 +32,7 @@ from trainshift.static_graphs.reading.function import Mode, StaticFunction
 from trainshift.static_graphs.reporting import LOOPS, Judge, bound_in, may_be_unrolled
 
 
-def check(program: Program, judge: Judge) -> Findings:
+def check(judge: Judge) -> Findings:
     for function, statement in judge.reached():
         if isinstance(statement.node, (ast.If, *LOOPS)) and function.may_be_graph(statement.node):
             check_one = _of_branches if isinstance(statement.node, ast.If) else _of_loop

@@ -16,7 +16,6 @@ import ast
 from collections.abc import Iterator
 
 from trainshift.core.finding import Finding
-from trainshift.core.program import Program
 from trainshift.core.rule import Findings
 from trainshift.python.source.edit import Change, Edit
 from trainshift.python.syntax.chunk_syntax import Statement, own_parts
@@ -28,7 +27,7 @@ _TENSORS = frozenset({"paddle.Tensor", "paddle.fluid.core.eager.Tensor", "paddle
 _NUMBERS = frozenset({"builtins.int", "builtins.float", "builtins.bool"})
 
 
-def check(program: Program, judge: Judge) -> Findings:
+def check(judge: Judge) -> Findings:
     for function, statement, call in judge.calls():
         yield from _of_call(judge, function, statement, call)
 

@@ -15,7 +15,6 @@ import ast
 from collections.abc import Iterable, Iterator
 
 from trainshift.core.finding import Finding
-from trainshift.core.program import Program
 from trainshift.core.rule import Findings
 from trainshift.python.names.values import UserInstance
 from trainshift.python.syntax.chunk_syntax import Binding, Statement, dotted, own_parts
@@ -35,7 +34,7 @@ _CLOCKS = frozenset(
 _DO = "Pass it as an argument."
 
 
-def check(program: Program, judge: Judge) -> Findings:
+def check(judge: Judge) -> Findings:
     for function, statement in judge.reached():
         for call in calls(statement):
             for name in sorted(function.named.get(call, ())):
@@ -52,7 +51,7 @@ def _of_names(judge: Judge, function: StaticFunction, statement: Statement) -> I
             what = f"The default of `{node.id}` is changed once, when the graph is built"
             yield from judge.say(statement, what, "Return the values to keep.", at=node)
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
-            change = _change_of_global(judge, function, node)
+            change = _change_of_global(function, node)
         elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
             change = _change_of_attribute(judge, function, node)
         else:
@@ -67,7 +66,7 @@ def _of_names(judge: Judge, function: StaticFunction, statement: Statement) -> I
             )
 
 
-def _change_of_global(judge: Judge, function: StaticFunction, node: ast.Name) -> Binding | None:
+def _change_of_global(function: StaticFunction, node: ast.Name) -> Binding | None:
     """The binding by which a function changes a global number or string that is read."""
     if node.id in function.scope.bindings or not function.kind(node).among("int", "float", "bool", "str"):
         return None

@@ -21,7 +21,6 @@ import ast
 from collections.abc import Iterator
 
 from trainshift.core.finding import Finding
-from trainshift.core.program import Program
 from trainshift.core.rule import Findings
 from trainshift.libraries.containers import METHODS, MUTATING
 from trainshift.python.flow.names import names_bound
@@ -34,7 +33,7 @@ _OTHER = frozenset(name for name, method in METHODS.items() if "list" in method.
 _OTHER |= {"index", "count"}
 
 
-def check(program: Program, judge: Judge) -> Findings:
+def check(judge: Judge) -> Findings:
     for function in judge.functions:
         grown: dict[str, bool] = {}
         for statement in reached(function):
@@ -115,7 +114,7 @@ def _of_copies(judge: Judge, function: StaticFunction, statement: Statement) -> 
     """Yield changes of containers that other code reads by other names, or changes in a called function."""
     outermost = function.graph_around(statement)[-1]
     before, live = function.before.get(outermost, {}), function.live_after(outermost)
-    for node, base in _changed_containers(function, statement):
+    for node, base in _changed_containers(statement):
         mine = function.kind(base).places
         shown = [each for each in sorted(live & before.keys()) if mine & {*places_in(before[each])}]
         others = [each for each in shown if each != dotted(base)]
@@ -140,7 +139,7 @@ def _of_copies(judge: Judge, function: StaticFunction, statement: Statement) -> 
                     )
 
 
-def _changed_containers(function: StaticFunction, statement: Statement) -> Iterator[tuple[ast.AST, ast.expr]]:
+def _changed_containers(statement: Statement) -> Iterator[tuple[ast.AST, ast.expr]]:
     """Yield the stores and calls of a statement that change a container, with the container."""
     for target in targets_of(statement.node):
         if isinstance(target, ast.Subscript):

@@ -29,7 +29,8 @@ from trainshift.static_graphs.reading.reading import Reading
 from trainshift.static_graphs.reporting import Judge, calls, reached
 
 
-def check(program: Program, judge: Judge) -> Findings:
+def check(judge: Judge) -> Findings:
+    program = judge.program
     reading = program.fact(Reading)
     # Saving uses the `input_spec` with which the function was made static.
     is_saving = any(True for _ in saves(program.script))

@@ -34,11 +34,11 @@ from trainshift.static_graphs.reporting import Judge, bound_in, loops, may_be_un
 _DO = "Train it without `full_graph=True`."
 
 
-def check(program: Program, judge: Judge) -> Findings:
+def check(judge: Judge) -> Findings:
     run_full = [
         each for each in judge.functions if each.mode is Mode.FULL and not _is_saved_only(judge, each)
     ]
-    for function in run_full if run_full and _trains(program) else ():
+    for function in run_full if run_full and _trains(judge.program) else ():
         for loop in loops(function):
             carried = _carried(function, loop) if function.may_be_graph(loop.node) else ""
             if carried:

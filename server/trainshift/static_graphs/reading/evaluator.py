@@ -139,9 +139,7 @@ class Host(Protocol):
     def is_walked(self, scope: Scope) -> bool:
         """Return whether a scope is, or is inside, a static function, all of whose stores are known."""
 
-    def called(
-        self, function: Scope, owner: UserInstance | None, frame: Frame, call: Call | None = None
-    ) -> AbstractValue:
+    def called(self, function: Scope, frame: Frame, call: Call | None = None) -> AbstractValue:
         """The result of a function in the workspace that Paddle converts together with its caller; without
         a call, that of a property.
         """
@@ -197,7 +195,7 @@ class Evaluator:
         if bindings:
             value = self._filled(join(map(self.of_binding, bindings)), node.id, frame.scope)
             return self.host.from_heap(value)
-        return self.of_things(names.values(node, frame.scope, frame.statement), frame)
+        return self.of_things(names.values(node, frame.scope, frame.statement))
 
     def _filled(self, value: AbstractValue, name: str, scope: Scope) -> AbstractValue:
         """Add to a container the values that code outside static functions puts into its name."""
@@ -227,7 +225,7 @@ class Evaluator:
                 value = item_of(value, slot) if isinstance(slot, int) else UNKNOWN
             return value
         if binding.kind in ("import", "function", "class"):
-            return self.of_things(names.bound(binding), frame)
+            return self.of_things(names.bound(binding))
         if binding.kind == "parameter" and binding.inner is not None:
             return self._of_parameter(binding, binding.inner)
         return UNKNOWN
@@ -238,7 +236,7 @@ class Evaluator:
         assert isinstance(binding.target, ast.arg)
         name, owner = binding.target.arg, function.owner()
         if owner is not None and script.names.is_self(ast.Name(name, ast.Load()), function):
-            return self.of_thing(UserInstance(owner, NO_CALL), Frame(function, None, {}))
+            return self.of_thing(UserInstance(owner, NO_CALL))
         default = UNKNOWN
         if binding.value is not None:
             default = self.evaluate(binding.value, Frame(binding.scope, None, {}))
@@ -262,11 +260,11 @@ class Evaluator:
                 if isinstance(value, Class | Function) and value.scope is wanted:
                     yield site
 
-    def of_things(self, things: frozenset[Thing], frame: Frame) -> AbstractValue:
+    def of_things(self, things: frozenset[Thing]) -> AbstractValue:
         """The join of the abstract values of resolved values."""
-        return join(self.of_thing(thing, frame) for thing in ordered(things)) if things else UNKNOWN
+        return join(self.of_thing(thing) for thing in ordered(things)) if things else UNKNOWN
 
-    def of_thing(self, thing: Thing, frame: Frame) -> AbstractValue:
+    def of_thing(self, thing: Thing) -> AbstractValue:
         """The abstract value of a resolved value."""
         known = frozenset({thing})
         if isinstance(thing, Library | Module):
@@ -284,10 +282,10 @@ class Evaluator:
         if isinstance(thing, Display):
             return self.evaluate(thing.node, Frame(thing.scope, thing.statement, {}))
         if isinstance(thing, Instance):
-            return self.of_instance(thing, frame)
+            return self.of_instance(thing)
         return UNKNOWN
 
-    def of_instance(self, thing: Instance, frame: Frame) -> AbstractValue:
+    def of_instance(self, thing: Instance) -> AbstractValue:
         """The abstract value of a library object."""
         known = frozenset({thing})
         if api.is_layer_class(thing.cls):
@@ -320,8 +318,8 @@ class Evaluator:
         script = self.home(frame.scope)
         library = script.names.member_of_library(node)
         if library:
-            return self.of_things(library, frame)
-        return self.member(self.holder(node, frame), node.attr, frame, node)
+            return self.of_things(library)
+        return self.member(self.holder(node, frame), node.attr, frame)
 
     def holder(self, node: ast.Attribute, frame: Frame) -> AbstractValue:
         """The object of an attribute access; numbers, strings and containers have no tensor attributes."""
@@ -332,13 +330,11 @@ class Evaluator:
             return tensor().joined(python("ndarray"))  # A value from outside static functions may be NumPy's.
         return tensor() if is_made and node.attr in api.only_tensors() else base
 
-    def member(
-        self, base: AbstractValue, name: str, frame: Frame, node: ast.Attribute | None = None
-    ) -> AbstractValue:
+    def member(self, base: AbstractValue, name: str, frame: Frame) -> AbstractValue:
         """The value of an object's attribute."""
         found = NOTHING
         if base.tensor is not None:
-            found = found.joined(self._of_tensor(base, base.tensor, name))
+            found = found.joined(self._of_tensor(base.tensor, name))
         for thing in ordered(base.things):
             found = found.joined(self._of_thing_named(thing, name, frame))
         if base.python and not base.things:
@@ -350,7 +346,7 @@ class Evaluator:
             found = found.joined(UNKNOWN)
         return found
 
-    def _of_tensor(self, base: AbstractValue, known: Tensor, name: str) -> AbstractValue:
+    def _of_tensor(self, known: Tensor, name: str) -> AbstractValue:
         if name in ("shape", "_shape"):
             if known.shape is None:
                 return python("list", element=self.size(known.loose))
@@ -383,7 +379,7 @@ class Evaluator:
             held = self.host.from_heap(self._filled(held, name, thing.scope), name)
             method = self.home(thing.scope).names.function_named(thing.scope, name)
             if method is not None and is_property(method):
-                return self.host.called(method, thing, frame)
+                return self.host.called(method, frame)
             if method is not None:
                 held = held.joined(python("function", things=frozenset({Function(method, thing)})))
             if not held.is_nothing:
@@ -394,7 +390,7 @@ class Evaluator:
             if method is not None:
                 return python("function", things=frozenset({Function(method)}))
         if isinstance(thing, Module):
-            return self.of_things(names.attribute_of(thing, name), frame)
+            return self.of_things(names.attribute_of(thing, name))
         return UNKNOWN
 
     def own_bindings(self, thing: UserInstance, name: str) -> Iterator[Binding]:
@@ -787,11 +783,11 @@ class Evaluator:
         if isinstance(thing, Library):
             return self._of_library(thing.name, call)
         if isinstance(thing, Function):
-            return self.host.called(thing.scope, thing.owner, call.frame, call)
+            return self.host.called(thing.scope, call.frame, call)
         if isinstance(thing, UserInstance):
             return self._of_object(thing, call)
         if isinstance(thing, Class):
-            return self.of_thing(UserInstance(thing.scope, call.node), call.frame)
+            return self.of_thing(UserInstance(thing.scope, call.node))
         if isinstance(thing, Instance):
             return self._of_instance(thing, call)
         if isinstance(thing, Member) and thing.name == "create_parameter":
@@ -804,7 +800,7 @@ class Evaluator:
         names = self.home(thing.scope).names
         function = forward_of(self.home(thing.scope), thing)
         if function is not None:
-            return self.host.called(function, thing, call.frame, call)
+            return self.host.called(function, call.frame, call)
         for base in sorted(names.library_bases(thing.scope)):
             if api.is_layer_class(base) and base != api.LAYER:
                 return _by_returns(api.layer_returns(base))
@@ -872,7 +868,7 @@ class Evaluator:
             if given and (name.endswith("_") or name in ("reshape", "flatten", "squeeze", "unsqueeze")):
                 found = replace(found, views=given[0].sources | given[0].views)
             return found
-        known = self.of_instance(Instance(full_name, call.node), call.frame)
+        known = self.of_instance(Instance(full_name, call.node))
         if api.is_layer_class(full_name) and name in _HOLDING:
             values = [each for value in given for each in (value.items or (value.whole_element or value,))]
             return replace(known, element=join(values)) if values else known
@@ -915,7 +911,7 @@ class Evaluator:
             return python("list", element=join(results) if results and name == "map" else elements[0])
         if name == "super":
             things = self.home(frame.scope).names.values(node, frame.scope, frame.statement)
-            return self.of_things(things, frame)
+            return self.of_things(things)
         return UNKNOWN
 
     def _length(self, value: AbstractValue) -> AbstractValue:

@@ -432,9 +432,7 @@ class _Walk:
             first = [*own.posonlyargs, *own.args][:1]
             owner = function.scope.owner()
             if first and owner is not None:
-                env[first[0].arg] = self.values.of_thing(
-                    UserInstance(owner, NO_CALL), Frame(function.scope, None, {}, function)
-                )
+                env[first[0].arg] = self.values.of_thing(UserInstance(owner, NO_CALL))
         return env
 
     def _names_a_tensor(self, annotation: ast.expr, binding: Binding) -> bool:
@@ -525,9 +523,7 @@ class _Walk:
             self._free[inner] = found
         return self._free[inner]
 
-    def called(
-        self, function: Scope, owner: UserInstance | None, frame: Frame, call: Call | None = None
-    ) -> AbstractValue:
+    def called(self, function: Scope, frame: Frame, call: Call | None = None) -> AbstractValue:
         """The result of a function in the workspace that Paddle converts together with its caller; without
         a call, that of a property.
         """
