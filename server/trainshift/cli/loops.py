@@ -24,12 +24,12 @@ from trainshift.engine.workspace import ParsedFiles, read_linked
 from trainshift.host.disk import absolute, files_on_disk
 from trainshift.host.files import FileProblem, shown_path
 from trainshift.host.walk import STANDARD_INPUT, Input, collect
-from trainshift.python.flow.evaluation import LOOPS
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.script import Script
 from trainshift.python.source.source import Span, one_line
 from trainshift.python.syntax.chunk_syntax import Scope
 from trainshift.python.syntax.chunks import ParseFailure
+from trainshift.python.syntax.node_classes import LOOPS
 from trainshift.training.loops.loop_kinds import KNOWN_PATTERNS, Loop, header
 from trainshift.training.loops.loops import LOOKED_FOR, Loops
 

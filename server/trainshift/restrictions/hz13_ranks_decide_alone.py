@@ -40,7 +40,6 @@ from trainshift.core.rule import Findings
 from trainshift.libraries.divergence import CauseKind
 from trainshift.libraries.entries import Role
 from trainshift.python.flow import exits
-from trainshift.python.flow.evaluation import LOOPS
 from trainshift.python.flow.traversal import reachable
 from trainshift.python.names.occurrence import Occurrence, Step, of_call
 from trainshift.python.names.values import Function, Instance, Literal, UserInstance
@@ -54,6 +53,7 @@ from trainshift.python.syntax.chunk_syntax import (
     arguments,
     expression_path,
 )
+from trainshift.python.syntax.node_classes import LOOPS
 from trainshift.python.values.call_chains import called_from, functions_leading_to
 from trainshift.restrictions.fixes.moves import hoisted, inserted
 from trainshift.restrictions.fixes.places import horovod_name, replaced, text_of

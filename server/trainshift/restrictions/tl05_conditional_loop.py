@@ -42,11 +42,11 @@ from trainshift.core.finding import Finding, Related
 from trainshift.core.program import Program
 from trainshift.core.report import Report
 from trainshift.core.rule import Findings
-from trainshift.python.flow.evaluation import LOOPS
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.script import Script
 from trainshift.python.source.source import Span, one_line
 from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement, expression_path, is_main_guard
+from trainshift.python.syntax.node_classes import LOOPS
 from trainshift.training.loops.loop_kinds import Loop, header
 from trainshift.training.loops.loops import Loops
 from trainshift.training.uniformity.uniformity import Uniformity

@@ -15,11 +15,11 @@ from trainshift.python.names.values import Library
 from trainshift.python.source.edit import Change, Edit
 from trainshift.python.source.source import Span
 from trainshift.python.syntax.chunk_syntax import Statement, own_parts
+from trainshift.python.syntax.node_classes import LOOPS
 from trainshift.static_graphs.domain.abstract_values import OPEN_SIZES, UNBOUND, AbstractValue
 from trainshift.static_graphs.reading.function import Mode, StaticFunction, Truth
 from trainshift.static_graphs.reading.reading import Reading
 
-LOOPS = (ast.For, ast.AsyncFor, ast.While)
 # The text about a function that is not converted from its source now, but when it is exported.
 _LATER = {
     Mode.FULL: "",

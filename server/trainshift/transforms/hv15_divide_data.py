@@ -61,11 +61,11 @@ from msgspec.structs import replace
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
 from trainshift.core.report import Report
-from trainshift.python.flow.evaluation import LOOPS
 from trainshift.python.names.occurrence import Occurrence, of_call
 from trainshift.python.source.edit import Edit, Remark
 from trainshift.python.source.source import one_line
 from trainshift.python.syntax.chunk_syntax import Site, Statement, argument, dotted, last_name
+from trainshift.python.syntax.node_classes import LOOPS
 from trainshift.python.syntax.precedence import (
     ARGUMENT,
     ITERATED,

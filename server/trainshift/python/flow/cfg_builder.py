@@ -8,8 +8,7 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct, field
 
 from trainshift.python.flow.cfg import Cfg, Edge, EdgeKind, Point, Role
-from trainshift.python.flow.evaluation import (
-    COMPOUND,
+from trainshift.python.flow.must_run_may_raise import (
     Ends,
     Swallows,
     catches_all,
@@ -21,6 +20,7 @@ from trainshift.python.flow.evaluation import (
     outcome,
     surely_ends,
 )
+from trainshift.python.syntax.node_classes import COMPOUND
 
 Code = ast.Module | ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef | Sequence[ast.stmt]
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import Final
 
-from trainshift.python.flow.evaluation import (
+from trainshift.python.flow.must_run_may_raise import (
     Ends,
     Swallows,
     block_may_fail,

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec import Struct, field
 
 from trainshift.python.flow.cfg import Cfg, Point, Role
-from trainshift.python.flow.evaluation import FUNCTIONS
+from trainshift.python.syntax.node_classes import FUNCTIONS
 
 Names = frozenset[str]
 NONE: Names = frozenset()

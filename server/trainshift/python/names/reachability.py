@@ -29,9 +29,8 @@ from trainshift.python.syntax.chunk_syntax import (
     last_name,
 )
 from trainshift.python.syntax.code import Runs
+from trainshift.python.syntax.node_classes import DEFINITIONS, FUNCTIONS
 
-_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
-_DEFINITIONS = (*_FUNCTIONS, ast.ClassDef)
 # Functions that read names as strings: any name, or any attribute of the object that they are given.
 _REFLECTION = frozenset({"globals", "vars", "eval", "exec", "import_module", "__import__"})
 _OF_ATTRIBUTES = frozenset({"getattr", "vars"})
@@ -87,7 +86,7 @@ def only_imports(script: LinkedScript, runs: Runs) -> bool:
 def _only_defines(facts: ChunkSyntax) -> bool:
     """Return whether a chunk has only imports, texts and definitions."""
     return all(
-        isinstance(each.node, (ast.Import, ast.ImportFrom, *_DEFINITIONS))
+        isinstance(each.node, (ast.Import, ast.ImportFrom, *DEFINITIONS))
         or (isinstance(each.node, ast.Expr) and isinstance(each.node.value, ast.Constant))
         or _is_main_guard(each)
         for each in facts.top
@@ -276,7 +275,7 @@ def _methods_nothing_else_calls(script: LinkedScript, facts: ChunkSyntax) -> Ite
         owner = scope.owner()
         if owner is None or scope.name.startswith("__"):
             continue
-        if not isinstance(scope.node, _FUNCTIONS) or scope.node.decorator_list:
+        if not isinstance(scope.node, FUNCTIONS) or scope.node.decorator_list:
             continue
         bases = script.names.ancestry(owner)
         known = [each for each in bases if isinstance(each, Scope) and isinstance(each.node, ast.ClassDef)]
@@ -309,7 +308,7 @@ def _bare_loads_of_chunk(facts: ChunkSyntax) -> Counter[str]:
 
 
 def _body(scope: Scope) -> list[ast.stmt]:
-    return scope.node.body if isinstance(scope.node, _FUNCTIONS) else []
+    return scope.node.body if isinstance(scope.node, FUNCTIONS) else []
 
 
 def _dotted_loads(nodes: Iterable[ast.AST]) -> list[list[str]]:
@@ -406,7 +405,7 @@ def _defined(facts: ChunkSyntax) -> list[str] | None:
     names = []
     for statement in facts.top:
         node = statement.node
-        if isinstance(node, _DEFINITIONS) and not node.decorator_list:
+        if isinstance(node, DEFINITIONS) and not node.decorator_list:
             # Python calls a module's `__getattr__` by itself, and runs the body of a class.
             if node.name == "__getattr__" or any(map(_is_in_class_body, facts.sites)):
                 return None
@@ -422,7 +421,7 @@ def _is_in_class_body(site: Site) -> bool:
     """Return whether a call stands in the body of a class itself, and may have an effect."""
     return (
         site.scope.kind == "class"
-        and not isinstance(site.statement.node, _FUNCTIONS)
+        and not isinstance(site.statement.node, FUNCTIONS)
         and site.name not in _DESCRIBING
         and all(scope.kind == "class" for scope in _around(site.scope))
     )

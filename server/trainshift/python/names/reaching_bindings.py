@@ -14,17 +14,16 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 
 from trainshift.python.flow.cfg_builder import build
-from trainshift.python.flow.evaluation import FUNCTIONS, TRIES
 from trainshift.python.flow.reaching import Definition
 from trainshift.python.flow.reaching import Definitions as Reached
 from trainshift.python.flow.reaching import Reaching as Definitions
 from trainshift.python.lazy import cached_property
 from trainshift.python.syntax.chunk_syntax import Binding, ChunkSyntax, Scope, Statement, last_name
+from trainshift.python.syntax.node_classes import COMPOUND, FUNCTIONS, TRIES
 from trainshift.python.syntax.slotted_ast import kind_of
 
 # Statements that always bind; jumps; and managers that suppress exceptions.
 _BINDING = (ast.AugAssign, ast.Delete, ast.Import, ast.ImportFrom, *FUNCTIONS, ast.ClassDef)
-_COMPOUND = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast.Match, *TRIES)
 _CATCHING: tuple[type[ast.stmt], ...] = (ast.With, ast.AsyncWith, *TRIES)
 _JUMPS = (ast.Break, ast.Continue, ast.Return, ast.Raise)
 _SUPPRESSING = frozenset({"suppress", "raises", "assertRaises", "assertRaisesRegex", "ExitStack"})
@@ -207,7 +206,7 @@ class _Sketch:
 
     def _sketched(self, statement: Statement, value: ast.expr) -> ast.stmt:
         node, own = statement.node, self._own.get(statement, [])
-        if isinstance(node, _COMPOUND):
+        if isinstance(node, COMPOUND):
             node = self._compound(statement, own)
         elif own and (isinstance(node, _BINDING) or _is_target(node, own[-1])):
             own = own[-1:]

@@ -11,8 +11,8 @@ from typing import Generic, TypeVar
 
 from msgspec import Struct
 
-from trainshift.python.flow.evaluation import outcome
 from trainshift.python.flow.exits import Completion, completions, leaves
+from trainshift.python.flow.must_run_may_raise import outcome
 from trainshift.python.rewrite import terms
 from trainshift.python.syntax.slotted_ast import kind_of
 

@@ -19,13 +19,13 @@ from trainshift.python.flow.exits import leaves
 from trainshift.python.flow.names import Names, names_read
 from trainshift.python.flow.traversal import least_fixed_point
 from trainshift.python.source.comments import comments_by_line
+from trainshift.python.syntax.node_classes import DEFINITIONS
 from trainshift.static_graphs.domain.abstract_values import NUMBER, AbstractValue, Tensor, tensor
 from trainshift.static_graphs.domain.abstract_values import UNBOUND as UNBOUND_VALUE
 
 GRAPH_NUMBERS = frozenset({"int", "float", "bool"})
 """The types of numbers that a graph can carry."""
 _CONTAINERS = frozenset({"list", "dict", "tuple", "set"})
-_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
 class Code(Struct, frozen=True):
@@ -247,7 +247,7 @@ def _before(form: Form, live: Names) -> Names:
     match form:
         case Plain():
             is_whole = (
-                form.node is None or not hasattr(form.node, "body") or isinstance(form.node, _FUNCTIONS)
+                form.node is None or not hasattr(form.node, "body") or isinstance(form.node, DEFINITIONS)
             )
             return (live - frozenset(form.binds if is_whole else ())) | form.reads
         case Exit():

@@ -13,6 +13,7 @@ from trainshift.python.lazy import cached_property
 from trainshift.python.syntax.chunk_syntax import Binding, Statement, own_parts, targets_of
 from trainshift.python.syntax.collect import as_load
 from trainshift.python.syntax.fresh_names import fresh_name
+from trainshift.python.syntax.node_classes import DEFINITIONS
 from trainshift.python.syntax.unpacking import parts_assigned
 from trainshift.static_graphs.domain.abstract_values import NOTHING, AbstractValue, Dim, Tensor
 from trainshift.static_graphs.expanding.ir import GRAPH_NUMBERS, UNBOUND, Env, VarInfo, info_of
@@ -20,7 +21,6 @@ from trainshift.static_graphs.expanding.tensor_arrays import Held
 from trainshift.static_graphs.reading.function import StaticFunction, Truth
 
 _COMPOUND = (ast.If, ast.While, ast.For)
-_NAMED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
 class Knowledge:
@@ -40,11 +40,11 @@ class Knowledge:
         node = self.function.node
         used = {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
         used.update(each.arg for each in ast.walk(node) if isinstance(each, ast.arg))
-        return frozenset(used.union(each.name for each in ast.walk(node) if isinstance(each, _NAMED)))
+        return frozenset(used.union(each.name for each in ast.walk(node) if isinstance(each, DEFINITIONS)))
 
     def name(self, base: str) -> str:
         """The name of an object for use directly below; the name itself may be rebound."""
-        scopes = (each for each in ast.walk(self.function.node) if isinstance(each, _NAMED))
+        scopes = (each for each in ast.walk(self.function.node) if isinstance(each, DEFINITIONS))
         return (
             base
             if all(_is_used_below(scope, base) for scope in scopes)
@@ -370,7 +370,7 @@ def _is_used_below(scope: ast.AST, name: str) -> bool:
     waiting = list(ast.iter_child_nodes(scope))
     while waiting:
         each = waiting.pop()
-        if isinstance(each, _NAMED):
+        if isinstance(each, DEFINITIONS):
             ends += [each.end_lineno or 0] if each.name == name else []
             continue
         if isinstance(each, _COMPOUND):

@@ -26,10 +26,11 @@ from trainshift.core.rule import Findings
 from trainshift.python.flow.names import names_read
 from trainshift.python.source.edit import Change
 from trainshift.python.syntax.chunk_syntax import Statement
+from trainshift.python.syntax.node_classes import LOOPS
 from trainshift.python.syntax.precedence import handed_to
 from trainshift.static_graphs.domain.abstract_values import Env
 from trainshift.static_graphs.reading.function import Mode, StaticFunction
-from trainshift.static_graphs.reporting import LOOPS, Judge, bound_in, may_be_unrolled
+from trainshift.static_graphs.reporting import Judge, bound_in, may_be_unrolled
 
 
 def check(judge: Judge) -> Findings:

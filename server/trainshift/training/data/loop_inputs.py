@@ -9,7 +9,6 @@ from msgspec import Struct, field
 
 from trainshift.core.program import Program
 from trainshift.libraries import api
-from trainshift.python.flow.evaluation import LOOPS
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.expressions import ExpressionsByKind
 from trainshift.python.names.occurrence import Occurrence
@@ -23,6 +22,7 @@ from trainshift.python.syntax.chunk_syntax import (
     children,
     dotted,
 )
+from trainshift.python.syntax.node_classes import LOOPS
 from trainshift.python.values.backward_slice import sliced
 from trainshift.python.values.call_chains import callers_around, calls_leading_to
 from trainshift.training.execution.executions import Executions, innermost_loop

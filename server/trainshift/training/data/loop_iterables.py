@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from trainshift.core.program import Program
-from trainshift.python.flow.evaluation import LOOPS
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.values import Function
 from trainshift.python.syntax.chunk_syntax import COMPREHENSIONS, Site, Statement, argument, expression_path
+from trainshift.python.syntax.node_classes import LOOPS
 from trainshift.python.values.call_chains import statements_around
 from trainshift.training.data.batches import drawn_in, draws_batches, takes_batches
 from trainshift.training.data.turns import Gives, Turns

@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from trainshift.core.program import Program
-from trainshift.python.flow.evaluation import LOOPS
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.values import Literal
 from trainshift.python.syntax.chunk_syntax import Site, Statement, argument, dotted, last_name
+from trainshift.python.syntax.node_classes import LOOPS
 from trainshift.python.values.backward_slice import backward_slice
 from trainshift.training.data.loop_inputs import Feed, Feeds
 from trainshift.training.execution.graph_slice import occurrences_behind

@@ -14,12 +14,12 @@ from typing import NamedTuple
 from trainshift.core.program import Program
 from trainshift.libraries import api
 from trainshift.libraries.entries import is_bar
-from trainshift.python.flow.evaluation import LOOPS
 from trainshift.python.flow.traversal import reachable
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.values import Display, Function, UserInstance, Value
 from trainshift.python.syntax.chunk_syntax import COMPREHENSIONS, ChunkSyntax, Statement, children, last_name
+from trainshift.python.syntax.node_classes import LOOPS
 from trainshift.training.datasets.pipelines import Pipelines
 from trainshift.training.loops.steps import VARIABLE_LISTS, Steps
 from trainshift.training.loops.what_trains import WhatTrains

@@ -9,13 +9,14 @@ from trainshift.core.program import Program
 from trainshift.python.flow import exits
 from trainshift.python.flow.cfg import Cfg, Edge, EdgeKind, Point, Role, reached
 from trainshift.python.flow.cfg_builder import build
-from trainshift.python.flow.evaluation import FUNCTIONS, LOOPS, WITHS, Ends, never_ends
 from trainshift.python.flow.exits import Completions
+from trainshift.python.flow.must_run_may_raise import Ends, never_ends
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.script import Script
 from trainshift.python.names.values import Function, Library, UserInstance
 from trainshift.python.syntax.chunk_syntax import ChunkSyntax, Scope, Site, Statement
+from trainshift.python.syntax.node_classes import FUNCTIONS, LOOPS, WITHS
 
 _EXITS = ("sys.exit", "os._exit", "os.abort", "builtins.exit", "builtins.quit")
 _LAST_NAMES = frozenset(name.rpartition(".")[2] for name in _EXITS)

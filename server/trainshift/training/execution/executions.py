@@ -8,11 +8,11 @@ from itertools import pairwise
 
 from trainshift.core.program import Program
 from trainshift.libraries import api
-from trainshift.python.flow.evaluation import LOOPS
 from trainshift.python.flow.traversal import reachable
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.values import Function, Instance, UserInstance
 from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement, argument, dotted, last_name
+from trainshift.python.syntax.node_classes import LOOPS
 from trainshift.training.execution.control_flow import ControlFlow
 
 # Methods of a model that its `fit` runs.

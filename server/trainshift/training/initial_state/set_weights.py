@@ -12,13 +12,13 @@ from collections.abc import Iterator
 
 from trainshift.core.program import Program
 from trainshift.libraries import api
-from trainshift.python.flow.evaluation import LOOPS
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.classes import class_around
 from trainshift.python.names.expressions import ExpressionsByKind
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.values import UNKNOWN
 from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement, dotted, last_name
+from trainshift.python.syntax.node_classes import LOOPS
 from trainshift.python.values.backward_slice import backward_slice
 from trainshift.training.execution.executions import Executions
 from trainshift.training.horovod.existing_use import Horovod

@@ -13,11 +13,11 @@ from itertools import pairwise, product
 from typing import TypeAlias
 
 from trainshift.core.program import Program
-from trainshift.python.flow.evaluation import LOOPS
 from trainshift.python.flow.traversal import reachable
 from trainshift.python.names.memo import Questions
 from trainshift.python.names.occurrence import Occurrence, of_call
 from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement, expression_path, last_name
+from trainshift.python.syntax.node_classes import LOOPS
 from trainshift.python.values.call_chains import callers_around
 from trainshift.training.execution.conditions import Conditions, contradict
 from trainshift.training.execution.control_flow import ControlFlow

@@ -11,11 +11,11 @@ from enum import Enum
 
 from msgspec import Struct, field
 
-from trainshift.python.flow.evaluation import LOOPS
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.script import Script
 from trainshift.python.source.source import Span, one_line
 from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement
+from trainshift.python.syntax.node_classes import LOOPS
 from trainshift.training.loops.steps import Tape
 
 FITTING = ("fit", "fit_generator", "train_on_batch")

@@ -10,7 +10,6 @@ from trainshift.core.libraries import Libraries
 from trainshift.core.program import Program
 from trainshift.libraries import entries
 from trainshift.libraries.entries import Entry, Role, prints
-from trainshift.python.flow.evaluation import LOOPS
 from trainshift.python.flow.traversal import reachable
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import Occurrence, of_call
@@ -24,6 +23,7 @@ from trainshift.python.syntax.chunk_syntax import (
     is_alone,
     last_name,
 )
+from trainshift.python.syntax.node_classes import LOOPS
 from trainshift.training.horovod.existing_use import Horovod
 from trainshift.training.rank_regions.guard_forms import Form, is_context_manager
 from trainshift.training.rank_regions.library_effects import Acting, is_method

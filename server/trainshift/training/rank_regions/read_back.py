@@ -11,13 +11,13 @@ from trainshift.core.program import Program
 from trainshift.libraries import entries
 from trainshift.libraries.entries import ROOT
 from trainshift.libraries.methods import named
-from trainshift.python.flow.evaluation import LOOPS
 from trainshift.python.flow.traversal import reachable
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.classes import class_around
 from trainshift.python.names.occurrence import Occurrence, of_call
 from trainshift.python.names.values import Instance, Literal, Member
 from trainshift.python.syntax.chunk_syntax import Site, Statement, arguments
+from trainshift.python.syntax.node_classes import LOOPS
 from trainshift.python.values.call_chains import callers_around, calls_leading_to
 from trainshift.training.execution.control_flow import ControlFlow
 from trainshift.training.execution.executions import innermost_loop

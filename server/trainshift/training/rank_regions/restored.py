@@ -7,12 +7,12 @@ import ast
 from trainshift.core.program import Program
 from trainshift.libraries import api
 from trainshift.libraries.methods import named
-from trainshift.python.flow.evaluation import LOOPS
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.classes import class_around
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.values import Instance, UserInstance, Value
 from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement, argument, dotted
+from trainshift.python.syntax.node_classes import LOOPS
 from trainshift.python.values.call_chains import called_from, calls_leading_to, functions_leading_to
 from trainshift.training.execution.executions import Executions, run_apart
 from trainshift.training.horovod.existing_use import Horovod

@@ -11,11 +11,11 @@ from collections.abc import Set
 
 from trainshift.core.libraries import Libraries
 from trainshift.core.program import Program
-from trainshift.python.flow.evaluation import TRIES, WITHS
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.reaching_bindings import may_suppress
 from trainshift.python.names.values import Library
 from trainshift.python.syntax.chunk_syntax import Statement, last_name
+from trainshift.python.syntax.node_classes import TRIES, WITHS
 from trainshift.python.values.call_chains import statements_around
 from trainshift.python.values.effects import Effect
 from trainshift.training.loops.call_effects import Effects

@@ -16,7 +16,6 @@ from trainshift.core.program import Program
 from trainshift.libraries import api, entries
 from trainshift.libraries.entries import Entry, Role
 from trainshift.libraries.methods import named
-from trainshift.python.flow.evaluation import LOOPS
 from trainshift.python.flow.traversal import reachable
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.classes import class_around
@@ -40,6 +39,7 @@ from trainshift.python.syntax.chunk_syntax import (
     is_alone,
     last_name,
 )
+from trainshift.python.syntax.node_classes import LOOPS
 from trainshift.training.execution.executions import of_super
 from trainshift.training.horovod.existing_use import Horovod
 from trainshift.training.learning_rates.learning_rates import LearningRates

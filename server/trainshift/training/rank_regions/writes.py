@@ -10,11 +10,11 @@ from trainshift.core.program import Program
 from trainshift.libraries import api, entries
 from trainshift.libraries.entries import ROOT, Entry, Role
 from trainshift.libraries.methods import named
-from trainshift.python.flow.evaluation import LOOPS
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.values import Function, Instance, Library, Literal, Member, Unknown, texts
 from trainshift.python.syntax.chunk_syntax import Scope, Site, argument, arguments, last_name
+from trainshift.python.syntax.node_classes import LOOPS
 from trainshift.training.loops.steps import Steps
 from trainshift.training.loops.what_trains import WhatTrains
 from trainshift.training.rank_regions.library_effects import Acting

@@ -16,11 +16,11 @@ from msgspec import Struct
 from trainshift.core.libraries import Libraries
 from trainshift.core.program import Program
 from trainshift.python.flow import exits
-from trainshift.python.flow.evaluation import LOOPS
 from trainshift.python.flow.traversal import reachable
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import Occurrence, of_call
 from trainshift.python.syntax.chunk_syntax import Binding, Scope, Site, Statement, arguments, last_name
+from trainshift.python.syntax.node_classes import LOOPS
 from trainshift.python.values.call_chains import statements_around
 from trainshift.training.execution.control_flow import ControlFlow
 from trainshift.training.execution.executions import Executions, innermost_loop

@@ -11,9 +11,9 @@ from itertools import islice
 
 from trainshift.core.program import Program
 from trainshift.libraries.divergence import CauseKind
-from trainshift.python.flow.evaluation import LOOPS
 from trainshift.python.names.occurrence import Occurrence, of_call
 from trainshift.python.syntax.chunk_syntax import Site, Statement, argument, last_name
+from trainshift.python.syntax.node_classes import LOOPS
 from trainshift.python.values.call_chains import statements_around
 from trainshift.training.loops.steps import VARIABLE_LISTS
 from trainshift.training.loops.what_trains import WhatTrains

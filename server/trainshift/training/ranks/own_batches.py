@@ -13,11 +13,11 @@ from trainshift.libraries import api
 from trainshift.libraries.divergence import CauseKind
 from trainshift.libraries.entries import fact, is_bar
 from trainshift.libraries.methods import named
-from trainshift.python.flow.evaluation import LOOPS
 from trainshift.python.flow.traversal import reachable
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import Occurrence, of_call
 from trainshift.python.syntax.chunk_syntax import Scope, Statement, argument, arguments, last_name
+from trainshift.python.syntax.node_classes import LOOPS
 from trainshift.python.values.call_chains import statements_around
 from trainshift.training.execution.executions import innermost_loop
 from trainshift.training.loops.fits import Fits

@@ -14,7 +14,6 @@ from typing import NamedTuple
 
 from trainshift.core.program import Program
 from trainshift.libraries import api
-from trainshift.python.flow.evaluation import LOOPS
 from trainshift.python.flow.traversal import reachable
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import Occurrence, of_call
@@ -30,6 +29,7 @@ from trainshift.python.syntax.chunk_syntax import (
     children,
     expression_path,
 )
+from trainshift.python.syntax.node_classes import LOOPS
 from trainshift.python.values.made_objects import MadeObjects
 from trainshift.training.learning_rates.rate_cases import RateCases
 from trainshift.training.learning_rates.rate_settings import RateSettings

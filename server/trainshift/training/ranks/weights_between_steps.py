@@ -9,13 +9,13 @@ from itertools import pairwise
 
 from trainshift.core.program import Program
 from trainshift.libraries import api
-from trainshift.python.flow.evaluation import LOOPS
 from trainshift.python.flow.traversal import reachable
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.classes import class_around
 from trainshift.python.names.occurrence import Occurrence, Step, of_call
 from trainshift.python.names.values import Function, Unknown
 from trainshift.python.syntax.chunk_syntax import COMPREHENSIONS, Scope, Site, Statement, last_name
+from trainshift.python.syntax.node_classes import LOOPS
 from trainshift.python.values.call_chains import statements_around
 from trainshift.training.loops.steps import VARIABLE_LISTS
 from trainshift.training.loops.what_trains import WhatTrains

@@ -10,11 +10,11 @@ import ast
 
 from trainshift.core.program import Program
 from trainshift.libraries import api
-from trainshift.python.flow.evaluation import LOOPS
 from trainshift.python.flow.traversal import reachable
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.values import Instance, Member
 from trainshift.python.syntax.chunk_syntax import Scope, Site, expression_path
+from trainshift.python.syntax.node_classes import LOOPS
 from trainshift.python.values.call_chains import callers_around, functions_handed_to
 from trainshift.training.data.divided_data import DividedData
 from trainshift.training.execution.executions import Executions

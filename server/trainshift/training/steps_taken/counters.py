@@ -13,12 +13,12 @@ from trainshift.core.program import Program
 from trainshift.libraries import api
 from trainshift.libraries.entries import Role, is_bar
 from trainshift.python.flow import exits
-from trainshift.python.flow.evaluation import LOOPS
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.script import Script
 from trainshift.python.names.uses import NameUses
 from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement, argument, dotted, last_name
+from trainshift.python.syntax.node_classes import LOOPS
 from trainshift.training.data.divided_data import DividedData
 from trainshift.training.data.division_places import Form
 from trainshift.training.execution.control_flow import ControlFlow

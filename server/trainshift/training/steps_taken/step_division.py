@@ -7,10 +7,10 @@ import posixpath
 from enum import Enum
 
 from trainshift.core.program import Program
-from trainshift.python.flow.evaluation import LOOPS
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import of_call
 from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement
+from trainshift.python.syntax.node_classes import LOOPS
 from trainshift.training.data.batches import counts_turns, drawn_in, draws_batches, takes_batches
 from trainshift.training.data.divided_data import DividedData
 from trainshift.training.data.loop_division import How

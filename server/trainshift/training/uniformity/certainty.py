@@ -13,7 +13,6 @@ from itertools import pairwise
 from typing import TypeAlias
 
 from trainshift.core.program import Program
-from trainshift.python.flow.evaluation import LOOPS
 from trainshift.python.flow.traversal import reachable
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.values import (
@@ -36,6 +35,7 @@ from trainshift.python.syntax.chunk_syntax import (
     last_name,
     root_name,
 )
+from trainshift.python.syntax.node_classes import LOOPS
 from trainshift.training.uniformity.value_flow import ValueFlow
 
 # Prefixes of names that hold or return the arguments and environment of a run.

@@ -16,7 +16,6 @@ from trainshift.core.libraries import Libraries, asks_disk, full_name
 from trainshift.core.program import Program
 from trainshift.libraries import api, divergence
 from trainshift.libraries.divergence import METHODS, CauseKind
-from trainshift.python.flow.evaluation import FUNCTIONS
 from trainshift.python.flow.traversal import reachable
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.expressions import ExpressionsByKind
@@ -31,6 +30,7 @@ from trainshift.python.syntax.chunk_syntax import (
     arguments,
     last_name,
 )
+from trainshift.python.syntax.node_classes import FUNCTIONS
 from trainshift.python.values.made_objects import MadeObjects
 from trainshift.training.horovod.existing_use import Horovod
 from trainshift.training.horovod.horovod_api import RANK, SIZE

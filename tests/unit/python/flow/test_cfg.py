@@ -8,7 +8,7 @@ import pytest
 
 from trainshift.python.flow.cfg import Cfg, EdgeKind, Point, Role
 from trainshift.python.flow.cfg_builder import build
-from trainshift.python.flow.evaluation import swallows_nothing
+from trainshift.python.flow.must_run_may_raise import swallows_nothing
 from trainshift.python.syntax.slotted_ast import lean
 
 _SILENT = {Role.TRY, Role.RESUME, Role.CAPTURE, Role.CAUGHT, Role.DISPATCH}

@@ -7,8 +7,8 @@ from textwrap import dedent
 
 import pytest
 
-from trainshift.python.flow.evaluation import swallows_nothing
 from trainshift.python.flow.exits import completions, leaves
+from trainshift.python.flow.must_run_may_raise import swallows_nothing
 
 
 def ends(call: ast.Call) -> bool:

@@ -1,5 +1,5 @@
-"""Evaluation: the parts of a statement that certainly run, those that may fail, and tests with one
-outcome.
+"""Must run, may raise: the parts of a statement that certainly run, those that may raise an exception, and
+tests with one outcome.
 """
 
 from __future__ import annotations
@@ -7,20 +7,15 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator, Sequence
 
+from trainshift.python.syntax.node_classes import COMPOUND, DEFINITIONS
+
 Ends = Callable[[ast.Call], bool]
 """Returns whether a call never returns: it ends the process, or always raises."""
 
 Swallows = Callable[[ast.withitem], bool]
 """Returns whether a context manager may suppress an exception of its block."""
 
-LOOPS = (ast.For, ast.AsyncFor, ast.While)
-WITHS = (ast.With, ast.AsyncWith)
-FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
-COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
-# `except*` exists from Python 3.11 on.
-TRIES: tuple[type[ast.stmt], ...] = (ast.Try, *filter(None, (getattr(ast, "TryStar", None),)))
-COMPOUND = (ast.If, *LOOPS, *WITHS, *TRIES, ast.Match)
-_HEADED = (*COMPOUND, *FUNCTIONS, ast.ClassDef)
+_HEADED = (*COMPOUND, *DEFINITIONS)
 _STILL = (ast.Pass, ast.Break, ast.Continue, ast.Global, ast.Nonlocal)
 
 
