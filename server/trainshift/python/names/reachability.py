@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from trainshift.libraries import api
@@ -166,7 +166,7 @@ class _Spread:
         if isinstance(running, Scope):
             self.waiting[running.facts].discard(running)
             home, left = self._homes[running.facts], _loads_in(running)
-            left.subtract(self._of_libraries(home, running.facts, _body(running)))
+            left.subtract(self._of_libraries(home, running.facts, _dotted_loads(_body(running))))
             yield from self._reading(self._meaning_others(home, left, _bare_loads(_body(running))))
             yield from self._reading_at_home(home, left)
             return
@@ -232,22 +232,24 @@ class _Spread:
             read = self._read.union(self._read_at_home.get(script, ()))
             waiting = {scope for scope in methods if scope.name not in read}
         left, bare = Counter(facts.loads), Counter(facts.once(_bare_loads_of_chunk))
-        left.subtract(self._of_libraries(script, facts, [each.node for each in facts.top]))
+        left.subtract(self._of_libraries(script, facts, facts.once(_dotted_loads_of_chunk)))
         if waiting:
             self.waiting[facts] = waiting
         for scope in waiting:
             self._defining.setdefault(scope.name, []).append(scope)
             left.subtract(_loads_in(scope))
-            left.update(self._of_libraries(script, facts, _body(scope)))
+            left.update(self._of_libraries(script, facts, _dotted_loads(_body(scope))))
             bare.subtract(_bare_loads(_body(scope)))
         return left, bare
 
-    def _of_libraries(self, home: LinkedScript, facts: ChunkSyntax, nodes: Sequence[ast.AST]) -> Counter[str]:
+    def _of_libraries(
+        self, home: LinkedScript, facts: ChunkSyntax, loads: Mapping[str, Counter[str]]
+    ) -> Counter[str]:
         """The number of reads of each name that is a member of a library: `train` in ``tf.train.Saver``."""
         if home not in self._bindings:
             self._bindings[home] = _imports_by_name(home)
         found: Counter[str] = Counter()
-        for root, *parts in _dotted_loads(nodes) if nodes else ():
+        for root, parts in loads.items():
             imported = self._bindings[home].get(root, [])
             is_library = imported and all(
                 each.full_name.partition(".")[0] in NOT_IN_WORKSPACES for each in imported
@@ -311,15 +313,20 @@ def _body(scope: Scope) -> list[ast.stmt]:
     return scope.node.body if isinstance(scope.node, FUNCTIONS) else []
 
 
-def _dotted_loads(nodes: Iterable[ast.AST]) -> list[list[str]]:
-    """The parts of each dotted name that some code reads, the longest ones."""
-    found: list[list[str]] = []
+def _dotted_loads_of_chunk(facts: ChunkSyntax) -> dict[str, Counter[str]]:
+    return _dotted_loads(each.node for each in facts.top)
+
+
+def _dotted_loads(nodes: Iterable[ast.AST]) -> dict[str, Counter[str]]:
+    """The dotted names that some code reads, the longest ones: their further parts by the first one."""
+    found: dict[str, Counter[str]] = {}
     waiting = list(nodes)
     while waiting:
         node = waiting.pop()
         name = dotted(node) if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load) else ""
         if name:
-            found.append(name.split("."))
+            root, *parts = name.split(".")
+            found.setdefault(root, Counter()).update(parts)
         else:
             waiting += ast.iter_child_nodes(node)
     return found
