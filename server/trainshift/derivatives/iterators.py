@@ -55,8 +55,11 @@ class Iterators:
     def __init__(self, functions: Iterable[Function], given: str | None = None) -> None:
         self.functions = list(functions)
         self.known: dict[tuple[Function | None, str], _Ways] = {}
-        if given is not None:
-            self.known[self.functions[0], given] = frozenset([_IS, _HOLDS])
+        first = _rebound(self.functions[0], given) if given is not None else None
+        reads = terms.walk(first) if first is not None else ()
+        self._arguments = {id(each) for each in reads if isinstance(each, ast.Name) and each.id == given}
+        if given is not None and first is None:
+            self.known[self.functions[0], given] = _element(frozenset([_HOLDS]))
         size = -1
         while size != (size := sum(map(len, self.known.values()))):
             for each in self.functions:
@@ -64,21 +67,20 @@ class Iterators:
 
     def gone_through_again(self, function: Function, reader: Reader) -> Iterator[tuple[ast.expr, str]]:
         """Yield the iterators that the adjoint pass of a function would go through again, with the reason."""
-        for _, part in self.gone_through(function, reader):
-            yield part, _said(function, part)
+        for each in self.gone_through(function, reader):
+            part = next((one for one in terms.walk(each) if self.may_be_iterator(reader, one)), None)
+            if isinstance(part, ast.expr):
+                yield part, _said(function, part)
 
-    def gone_through(self, function: Function, reader: Reader) -> Iterator[tuple[ast.expr, ast.expr]]:
-        """Yield what the adjoint pass of a function goes through again, with the iterators in it."""
+    def gone_through(self, function: Function, reader: Reader) -> Iterator[ast.expr]:
+        """Yield the sources of loops that the adjoint pass of a function goes through again."""
         for node in terms.own_nodes(function.body):
             sources: list[ast.expr] = []
             if isinstance(node, ast.For) and self._is_active(function, node.body):
                 sources = [node.iter]
             elif isinstance(node, COMPREHENSIONS) and reader.value(node):
                 sources = [each.iter for each in node.generators]
-            for each in filter(repeated, sources):
-                part = next((one for one in terms.walk(each) if self._is_kept(reader, one)), None)
-                if isinstance(part, ast.expr):
-                    yield each, part
+            yield from filter(repeated, sources)
 
     def _is_active(self, function: Function, body: list[ast.stmt]) -> bool:
         """Return whether the adjoint pass of a loop may do anything: its body names what is active."""
@@ -88,7 +90,8 @@ class Iterators:
             owner.active(name) for each in called for owner, name in function.nested[each].reached
         )
 
-    def _is_kept(self, reader: Reader, node: ast.AST) -> bool:
+    def may_be_iterator(self, reader: Reader, node: ast.AST) -> bool:
+        """Return whether a node is something kept, such as a variable, and may be an iterator."""
         kept = ast.Name | ast.Subscript | ast.Attribute | ast.IfExp | ast.BoolOp
         return isinstance(node, kept) and _IS in self._ways(reader, node)
 
@@ -152,6 +155,8 @@ class Iterators:
             return frozenset([_IS, _HOLDS] if deeper else [_IS])
         match node:
             case ast.Name(name):
+                if id(node) in self._arguments:
+                    return _element(frozenset([_HOLDS]))
                 return self.known.get((function.owner(name), name), _NONE)
             case ast.Subscript(value, part):
                 ways = self._ways(reader, value)
@@ -203,24 +208,42 @@ def used_up(whole: Analysis) -> list[str]:
     functions = list(whole.every())
     readers = [Reader(each) for each in functions]
     loops = [each for one in functions for each in terms.own_nodes(one.body) if isinstance(each, ast.For)]
-    if not any(any(map(_is_taking, terms.walk(each.iter))) for each in loops):
+    if not any(True for each in loops for _ in _taken_silently(each.iter)):
         return []
     found: list[str] = []
     for param in whole.start.params:
         kind = whole.start.kind(param)
         if param not in whole.wrt and not kind.numeric and not kind.has("array", "function"):
             given = Iterators(functions, param)
-            again = [each for one in readers for each in given.gone_through(one.function, one)]
-            if any(_is_silent(source, part) for source, part in again):
+            if any(
+                given.may_be_iterator(one, part)
+                for one in readers
+                for source in given.gone_through(one.function, one)
+                for part in _taken_silently(source)
+            ):
                 found.append(param)
     return found
 
 
-def _is_silent(source: ast.expr, part: ast.expr) -> bool:
-    """Return whether a part of a loop's source may be an iterator with nothing left, without an error."""
-    return any(
-        _is_taking(each) and any(one is part for one in terms.walk(each)) for each in terms.walk(source)
-    )
+def _rebound(function: Function, param: str) -> ast.expr | None:
+    """The value of the statement that first names a parameter, if it always assigns to it."""
+    first = next((each for each in function.body if param in terms.names_read(each)), None)
+    match first:
+        case ast.Assign([ast.Name(name)], value) if name == param:
+            return value
+    return None
+
+
+def _taken_silently(source: ast.expr) -> Iterator[ast.expr]:
+    """Yield the parts of a loop's source that may be iterators with nothing left, without an error.
+
+    The adjoint pass makes a list of a source that is no variable.
+    """
+    if not isinstance(source, ast.Name) and not isinstance(getattr(source, "slice", None), ast.Slice):
+        yield source
+    for each in terms.walk(source):
+        if _is_taking(each):
+            yield from arguments(each)  # type: ignore[arg-type]
 
 
 def _is_taking(node: ast.AST) -> bool:

@@ -292,6 +292,9 @@ def test_a_copy_of_rows_where_the_function_changes_a_list(lines: str) -> None:
         ("def f(x, w):\n    s = 0.0\n    for i, a in enumerate(w):\n        s += a * x\n    return s\n", "w"),
         ("def f(x, w):\n    out = [a * x for a, b in zip(w, [1.0, 2.0])]\n    return sum(out)\n", "w"),
         ("def f(x, w):\n    o = [0]\n    for a in list(w):\n        o += [a * x]\n    return sum(o)\n", "w"),
+        ("def f(x, w):\n    s = 0.0\n    for a in tuple(w)[::-1]:\n        s += a * x\n    return s\n", "w"),
+        ("def f(x, w):\n    out = [a * x for a in list(w)[:2]]\n    return sum(out)\n", "w"),
+        ("def f(x, w):\n    return sum(a * x for a in w[0])\n", "w[0]"),
         (
             "def g(w, y):\n    s = 0.0\n    for i, a in enumerate(w):\n        s += a * y\n    return s\n\n\n"
             "def f(x, w):\n    return g(w[0], x)\n",
@@ -308,3 +311,18 @@ def test_an_argument_that_can_be_gone_through_only_once(text: str, place: str) -
     said = f"{place} can be gone through only once: pass a list"
     with pytest.raises(ValueError, match=re.escape(said)):
         f(2.0, [iter([1.5, 2.5])] if inner else (each for each in [1.5, 2.5]))
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "w = list(w)\n    s = 0.0\n    for i, a in enumerate(w):\n        s += a * x\n    return s",
+        "s = 0.0\n    for a in {each for each in w}:\n        s += a * x\n    return s",
+        "s = 0.0\n    for a in {each: 1 for each in w}:\n        s += a * x\n    return s",
+    ],
+)
+def test_an_iterator_whose_values_are_taken_once(lines: str) -> None:
+    answer = derive(f"def f(x, w):\n    {lines}\n", "f", "reverse", ["x"])
+    assert isinstance(answer, Derived), answer
+    assert "_lasting" not in answer.text
+    assert loaded(answer.text).f_grad(2.0, iter([1.5, 2.5]))[1] == (4.0,)

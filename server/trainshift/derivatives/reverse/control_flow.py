@@ -528,6 +528,6 @@ def repeated(source: ast.expr) -> bool:
                 pass
             case ast.Call(ast.Attribute(attr=name)) if name in _VIEWS:
                 pass
-            case ast.Call() | ast.ListComp() | ast.GeneratorExp():
+            case ast.Call() | ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
                 return False
     return True
