@@ -218,7 +218,7 @@ class Analysis:
 
     def inside(self, function: Function) -> list[Function]:
         """The functions inside one, at any depth."""
-        return [each for each in self.every() if function in _around(each)]
+        return [each for each in self.every() if function in each.outer]
 
     # The results of each mode.
 
@@ -241,12 +241,3 @@ class Analysis:
     def made_function(self, function: Function) -> list[ast.stmt]:
         """The replacement of an inner function's definition."""
         raise NotImplementedError
-
-
-def _around(function: Function) -> list[Function]:
-    """The functions around a function."""
-    found: list[Function] = []
-    while function.parent is not None:
-        function = function.parent
-        found.append(function)
-    return found

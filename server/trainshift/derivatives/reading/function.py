@@ -232,16 +232,13 @@ class Function:
 
     def _adjoints_around(self) -> set[str]:
         """The adjoints that sibling functions, inside the same outer functions, add to."""
-        around: set[Function] = set()
-        outer = self.parent
-        while outer is not None:
-            around.add(outer)
-            outer = outer.parent
-        return (
-            {bar for (owner, _), bar in self.whole.captured_bars.items() if owner in around}
-            if around
-            else set()
-        )
+        around = self.outer
+        return {bar for (owner, _), bar in self.whole.captured_bars.items() if owner in around}
+
+    @property
+    def outer(self) -> list[Function]:
+        """The functions around it, innermost first."""
+        return [] if self.parent is None else [self.parent, *self.parent.outer]
 
     def temporary(self) -> str:
         """t1, t2, …"""
@@ -262,13 +259,11 @@ class Function:
             return self.whole.module.member(self.dotted(node.value), node.attr)
         if not isinstance(node, ast.Name):
             return None
-        found: Function | None = self
-        while found is not None:
-            if node.id in found.imports:
-                return found.imports[node.id]
-            if node.id in found.local:
+        for each in (self, *self.outer):
+            if node.id in each.imports:
+                return each.imports[node.id]
+            if node.id in each.local:
                 return None
-            found = found.parent
         return self.whole.module.dotted(node)
 
     def kind(self, name: str) -> Kind:

@@ -12,6 +12,8 @@ import ast
 from collections.abc import Iterator, Mapping, Set
 from itertools import combinations, permutations
 
+from msgspec import Struct
+
 from trainshift.derivatives.reading.function import Alias, Conflict, Function, Summary, root_of
 from trainshift.derivatives.reading.kinds import Kind, meet, reaches
 from trainshift.derivatives.reading.nodes import Nodes
@@ -40,6 +42,20 @@ START = ast.Pass()
 CONTAINERS = ("list", "tuple", "dict")
 Pairs = Mapping[frozenset[str], tuple[Alias, ...]]
 """The pairs of names that may share something, with the reasons; a name alone may hold one thing twice."""
+
+
+class _Change(Struct, frozen=True):
+    """A mutation of an expression's value, of a kind; `itself`: by an augmented assignment."""
+
+    node: ast.stmt
+    changed: ast.expr
+    kind: Kind
+    itself: bool = False
+
+    @property
+    def is_untold(self) -> bool:
+        """Return whether only a run shows that the value is an object."""
+        return self.itself and not self.kind.has("array", "box", *CONTAINERS)
 
 
 class Sharing(Analysis[Pairs]):
@@ -355,7 +371,7 @@ class Sharing(Analysis[Pairs]):
         for each in terms.leaves(target):
             if isinstance(each, ast.Subscript):
                 base = self.reader.kind(each.value)
-                self._change(node, each.value, base, self._value(state, each.value), state, pairs)
+                self._change(_Change(node, each.value, base), self._value(state, each.value), state, pairs)
                 if isinstance(each.slice, ast.Slice) and not base.has("array"):
                     self.grown |= {root_of(each) or ""}
 
@@ -368,12 +384,12 @@ class Sharing(Analysis[Pairs]):
             base = self.reader.kind(target.value)
             # An array in a list is mutated itself; a slice of an array is stored like any other value.
             if itself and not base.has("array"):
-                self._change(node, target, kind, self._value(state, place), state, pairs, True)
+                self._change(_Change(node, target, kind, True), self._value(state, place), state, pairs)
                 if not self.reader.added_to(node):
                     self._of_who_calls(node, target, kind, state)
-            self._change(node, target.value, base, self._value(state, target.value), state, pairs)
+            self._change(_Change(node, target.value, base), self._value(state, target.value), state, pairs)
         elif itself and not self.nodes.certain(target):
-            self._change(node, target, kind, self._value(state, place), state, pairs, True)
+            self._change(_Change(node, target, kind, True), self._value(state, place), state, pairs)
             if isinstance(target, ast.Name) and not kind.has("array", "box", *CONTAINERS):
                 self._perhaps_in_place(node, target.id)
 
@@ -438,7 +454,8 @@ class Sharing(Analysis[Pairs]):
                     and self.reader.function.dotted(each.func) is None
                 ):
                     self.grown |= {root_of(each.func) or ""}
-                    self._change(node, base, self.reader.kind(base), self._value(state, base), state, pairs)
+                    made = _Change(node, base, self.reader.kind(base))
+                    self._change(made, self._value(state, base), state, pairs)
                 continue
             own = {id(inner) for inner in terms.walk(each)}
             self.read_beside = {
@@ -462,7 +479,7 @@ class Sharing(Analysis[Pairs]):
             if self.reader.value(call):
                 self.undone |= {root}
             self.grown |= {root}
-            self._change(node, argument, kind, bits, state, pairs, deep=True)
+            self._change(_Change(node, argument, kind), bits, state, pairs, deep=True)
             for other in given.values():
                 if other is argument or not self._inside_of(state, other) & bits:
                     continue
@@ -484,21 +501,9 @@ class Sharing(Analysis[Pairs]):
             return self._inside(state, self._bits(state, expr.id))
         return self.flow.spread(state, self.flow.within_value(state, expr) & ~self.objects.functions)
 
-    def _change(
-        self,
-        node: ast.stmt,
-        changed: ast.expr,
-        kind: Kind,
-        bits: Bits,
-        state: State,
-        pairs: Pairs,
-        itself: bool = False,
-        deep: bool = False,
-    ) -> None:
-        """Record a mutation of an expression's value, given as objects of a kind.
-
-        `itself`: by an augmented assignment; `deep`: possibly of a nested part.
-        """
+    def _change(self, change: _Change, bits: Bits, state: State, pairs: Pairs, deep: bool = False) -> None:
+        """Record a mutation of some objects; `deep`: possibly of a nested part."""
+        node, changed, kind = change.node, change.changed, change.kind
         name = root_of(changed)
         if name is None:
             return
@@ -518,53 +523,42 @@ class Sharing(Analysis[Pairs]):
                 and self._inside(state, twice) & bits
                 and (deep or not isinstance(changed, ast.Name))
             ):
-                self._changed_twice(node, changed, shared, kind, itself)
+                self._changed_twice(change, shared)
         for other, theirs in closures.items():
             if other == name or not theirs & bits:
                 continue
             pair = frozenset((name, other))
             for shared in pairs.get(pair, ()):
-                self._changed_pair(node, changed, shared, kind, itself, other, live)
+                self._changed_pair(change, shared, other, live)
 
-    def _changed_twice(
-        self, node: ast.stmt, changed: ast.expr, shared: Alias, kind: Kind, itself: bool
-    ) -> None:
+    def _changed_twice(self, change: _Change, shared: Alias) -> None:
         """Record a mutation of an object that a container may hold at two places."""
-        if itself and kind.has("array", "box"):
+        node = change.node
+        if change.itself and change.kind.has("array", "box"):
             self.in_place.add(id(node))
-        elif itself and not kind.has(*CONTAINERS):
-            shared = Alias(node, shared.name, shared.name, number(changed), True)
-        self._conflict(shared, node, itself)
+        elif change.is_untold:
+            shared = Alias(node, shared.name, shared.name, number(change.changed), True)
+        self._conflict(shared, node, change.itself)
 
-    def _changed_pair(
-        self,
-        node: ast.stmt,
-        changed: ast.expr,
-        shared: Alias,
-        kind: Kind,
-        itself: bool,
-        other: str,
-        live: Set[str],
-    ) -> None:
+    def _changed_pair(self, change: _Change, shared: Alias, other: str, live: Set[str]) -> None:
         """Record a mutation of an object that two names share."""
+        node, kind = change.node, change.kind
         if other == self.function.result or not reaches(self.whole.arrays, self._kind(other), kind):
             return
         if other.endswith(GIVEN):
-            self._changed_argument(node, changed, shared, kind, itself, other)
+            self._changed_argument(change, shared, other)
         elif other in live or OF in other:
-            unknown = itself and not kind.has("array", "box", *CONTAINERS)
-            if itself and kind.has("array", "box") and shared.unless is None:
+            if change.itself and kind.has("array", "box") and shared.unless is None:
                 self.in_place.add(id(node))
-            if unknown and shared.unless is None:
-                shared = Alias(node, shared.name, shared.other, number(changed))
-            self._conflict(shared, node, itself)
+            if change.is_untold and shared.unless is None:
+                shared = Alias(node, shared.name, shared.other, number(change.changed))
+            self._conflict(shared, node, change.itself)
 
-    def _changed_argument(
-        self, node: ast.stmt, changed: ast.expr, shared: Alias, kind: Kind, itself: bool, other: str
-    ) -> None:
+    def _changed_argument(self, change: _Change, shared: Alias, other: str) -> None:
         """Record a mutation of an argument's object, through any name."""
+        node, changed, kind, itself = change.node, change.changed, change.kind, change.itself
         name, given = root_of(changed) or "", other.removesuffix(GIVEN)
-        unknown = itself and not kind.has("array", "box", *CONTAINERS)
+        unknown = change.is_untold
         if not unknown or not isinstance(changed, ast.Name):
             self.arguments.add(given)
         own = isinstance(changed, ast.Name) and name not in self.function.params

@@ -461,12 +461,10 @@ class Build(Analysis):
         back = shorter(way.passes.out, self.arrays)
         inner_body: list[ast.stmt] = [*starts, *back, ast.Return(way.bars_back)]
         ahead = terms.names_bound(way.passes.forward) | set(function.params)
-        around, outer = {function}, function.parent
-        while outer is not None:
+        around = {function, *function.outer}
+        for outer in function.outer:
             # Other variables of the same name belong to the function itself.
             ahead |= outer.local & function.foreign.union(*(each.foreign for each in self.inside(function)))
-            around.add(outer)
-            outer = outer.parent
         seen = [bar for (owner, _), bar in self.captured_bars.items() if owner in around]
         inner_body = [*self._begun_late(inner_body, starts, around), *inner_body]
         assigned = terms.names_bound(inner_body) - set(params)

@@ -54,15 +54,12 @@ class Callers:
 
     def argument(self, site: Site, function: Scope, name: str) -> ast.expr | None:
         """The expression that a call passes for the parameter `name`; None if it passes none."""
-        node = function.node
-        assert isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
-        return bind_call(site.node, node.args, self.bound_arguments(site, function)).given.get(name)
+        return bind_call(site.node, function.arguments, self.bound_arguments(site, function)).given.get(name)
 
     def position(self, site: Site, function: Scope, name: str) -> int | None:
         """The positional index of a parameter in a call; None if it has none."""
-        node = function.node
-        assert isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
-        positional = [argument.arg for argument in (*node.args.posonlyargs, *node.args.args)]
+        arguments = function.arguments
+        positional = [argument.arg for argument in (*arguments.posonlyargs, *arguments.args)]
         if name not in positional:
             return None
         index = positional.index(name) - self.bound_arguments(site, function)
@@ -93,12 +90,10 @@ class Callers:
 
     def applied(self, site: Site, function: Scope, name: str) -> tuple[Occurrence, ...]:
         """The values that calls of ``partial`` behind a call bind to the parameter `name`."""
-        node = function.node
-        assert isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
         found = []
         for each in self.partials(site, function):
             call = ast.Call(each.node.func, each.node.args[1:], each.node.keywords)
-            given = bind_call(call, node.args).given.get(name)
+            given = bind_call(call, function.arguments).given.get(name)
             if given is not None:
                 found.append(Occurrence(given, each.scope, each.statement, each))
         return tuple(found)

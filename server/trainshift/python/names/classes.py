@@ -46,11 +46,7 @@ class ClassHierarchy:
 
     def library_bases(self, cls: Scope) -> set[str]:
         """The library classes that a class of the script inherits from, through its own bases."""
-        found: set[str] = set()
-        for each in self.ancestry(cls):
-            if isinstance(each, str):
-                found.add(each)
-        return found
+        return {each for each in self.ancestry(cls) if isinstance(each, str)}
 
     def ancestry(self, cls: Scope) -> list[Scope | str]:
         """The class, then its bases: scopes of the script's classes, full names of library ones."""
@@ -207,10 +203,7 @@ def class_around(scope: Scope) -> Scope | None:
 
 
 def _method_around(scope: Scope) -> Scope | None:
-    function = scope.function()
-    while function is not None and function.owner() is None:
-        function = function.parent.function() if function.parent is not None else None
-    return function
+    return next((each for each in scope.functions() if each.owner() is not None), None)
 
 
 def is_property(function: Scope) -> bool:

@@ -226,8 +226,7 @@ class Provenance:
         function = self._collecting(sequence, site, "vararg")
         if function is None:
             return Handed(unseen_in(Occurrence(sequence, site.scope, site.statement, site)))
-        assert isinstance(function.node, ast.FunctionDef | ast.AsyncFunctionDef)
-        after = len(function.node.args.posonlyargs) + len(function.node.args.args)
+        after = len(function.arguments.posonlyargs) + len(function.arguments.args)
         return self._from_callers(function, lambda caller: self._positional(caller, function, after + index))
 
     def _positional(self, site: Site, function: Scope, index: int) -> Handed:
@@ -256,8 +255,7 @@ class Provenance:
         function = self._of_varargs(at)
         if function is None:
             return self._containers.elements(at, path)
-        assert isinstance(function.node, ast.FunctionDef | ast.AsyncFunctionDef)
-        before = len(function.node.args.posonlyargs) + len(function.node.args.args)
+        before = len(function.arguments.posonlyargs) + len(function.arguments.args)
         return self._containers.along(
             self._from_callers(function, lambda caller: self._left(caller, function, before)).step, path
         )

@@ -109,10 +109,7 @@ def _binder(scope: Scope) -> Scope | None:
 
 def _is_in(scope: Scope, home: Scope | None) -> bool:
     """Return whether a scope is another one or inside it; every scope is inside the module, None."""
-    around: Scope | None = scope
-    while around is not None and around is not home:
-        around = around.parent
-    return around is home
+    return home is None or any(each is home for each in scope.path())
 
 
 def readings_in(statement: Statement) -> Iterator[NameUse]:

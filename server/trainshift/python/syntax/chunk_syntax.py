@@ -74,12 +74,22 @@ class Scope(Struct, eq=False):
             scope = scope.parent
         return scope
 
+    def path(self) -> Iterator[Scope]:
+        """This scope and those around it, up to the module's."""
+        scope: Scope | None = self
+        while scope is not None:
+            yield scope
+            scope = scope.parent
+
     def functions(self) -> Iterator[Scope]:
         """This scope's function, and the functions around it."""
-        function = self.function()
-        while function is not None:
-            yield function
-            function = function.parent.function() if function.parent is not None else None
+        return (each for each in self.path() if each.kind == "function")
+
+    @property
+    def arguments(self) -> ast.arguments:
+        """The parameters of a function."""
+        assert isinstance(self.node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+        return self.node.args
 
     def owner(self) -> Scope | None:
         """The class whose method this function is."""
