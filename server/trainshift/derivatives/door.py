@@ -237,12 +237,16 @@ def _asked_apart(build: Analysis, further: set[str]) -> list[ast.stmt]:
             raise refused_at(
                 start.node, f"{each} is also a variable of the file, which the derivative reads: rename it"
             )
-        build.helpers.add("_apart")
-        asked = ast.Call(terms.name("_apart"), [], [ast.keyword(each, terms.name(each)) for each in names])
-        if others:
-            asked.args.append(ast.Dict([*map(terms.constant, others)], [*map(terms.name, others)]))
-        return [ast.Expr(asked)]
+        known = [ast.Dict([*map(terms.constant, others)], [*map(terms.name, others)])] if others else []
+        return [_checking(build, "_apart", names, *known)]
     return []
+
+
+def _checking(build: Analysis, helper: str, names: Sequence[str], *given: ast.expr) -> ast.stmt:
+    """The call of a helper that checks some parameters, by their names."""
+    build.helpers.add(helper)
+    words = [ast.keyword(each, terms.name(each)) for each in names]
+    return ast.Expr(ast.Call(terms.name(helper), [*given], words))
 
 
 def _listed(build: Analysis) -> list[ast.stmt]:
@@ -268,20 +272,14 @@ def _listed(build: Analysis) -> list[ast.stmt]:
         asked = [each for each in names if not kinds.isdisjoint(build.start.kind(each).with_elements())]
         names = [each for each in names if each not in asked]
         if asked:
-            build.helpers.add("_listed")
-            given = [ast.keyword(each, terms.name(each)) for each in asked]
-            found.append(ast.Expr(ast.Call(terms.name("_listed"), [terms.constant(dimensions)], given)))
+            found.append(_checking(build, "_listed", asked, terms.constant(dimensions)))
     return found
 
 
 def _lasting(build: Analysis) -> list[ast.stmt]:
     """The statement that checks which arguments are no iterators, where only their caller knows."""
     names = used_up(build)
-    if not names:
-        return []
-    build.helpers.add("_lasting")
-    given = [ast.keyword(each, terms.name(each)) for each in names]
-    return [ast.Expr(ast.Call(terms.name("_lasting"), [], given))]
+    return [_checking(build, "_lasting", names)] if names else []
 
 
 def _taken(module: Module, helpers: Collection[str]) -> tuple[Refusal, ...]:

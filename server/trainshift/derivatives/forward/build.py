@@ -37,15 +37,7 @@ class Tangents(Analysis):
         active = [each for each in own if function.active(each)]
         if function is not self.start:
             return active
-        return [*self.wrt, *(each for each in active if each not in self.wrt and self._called_again())]
-
-    def _called_again(self) -> bool:
-        """Return whether differentiated code calls the function at the start."""
-        return any(
-            self.start.name in terms.names_read(statement)
-            for function in self.every()
-            for statement in function.body
-        )
+        return [*self.wrt, *(each for each in active if each not in self.wrt and self.is_called(self.start))]
 
     def functions_made(self) -> list[ast.FunctionDef]:
         """The jvp of the requested function, after all functions that it needs."""

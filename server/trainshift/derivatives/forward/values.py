@@ -202,7 +202,7 @@ class Values(Writer):
             self.whole.arrays
             and root is not None
             and any(
-                self.dot_names_of(each) == root and self._is_altered(each)
+                self.whole.dot_names.get((self.function.owner(each), each)) == root and self._is_altered(each)
                 for each in terms.names_read(node.expr)
             )
         ):
@@ -219,10 +219,6 @@ class Values(Writer):
         aliases = self.whole.aliases(self.function)
         altered = aliases.altered()
         return name in altered or self.nodes.reader.kind(terms.name(name)).has("changed")
-
-    def dot_names_of(self, name: str) -> str | None:
-        """The name of a variable's tangent, if it has one."""
-        return self.whole.dot_names.get((self.function.owner(name), name))
 
     def wide(self, value: ast.expr) -> ast.expr:
         """Zeros in an array's shape, which broadcast a tangent to that shape."""

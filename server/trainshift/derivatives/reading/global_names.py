@@ -333,7 +333,8 @@ class GlobalNames:
     @cached_property
     def _given(self) -> frozenset[str]:
         """The names that the file binds anywhere."""
-        stored = (each.id for each in self._parents if isinstance(each, ast.Name) and not _is_load(each))
+        names = (each for each in self._parents if isinstance(each, ast.Name))
+        stored = (each.id for each in names if not isinstance(each.ctx, ast.Load))
         return frozenset([*stored, *(each.arg for each in self._parents if isinstance(each, ast.arg))])
 
     @cached_property
@@ -341,8 +342,6 @@ class GlobalNames:
         """Return the node around each node."""
         every = (each for statement in self.script.top for each in ast.walk(statement.node))
         return {inner: each for each in every for inner in ast.iter_child_nodes(each)}
-
-        return None
 
     def rebound(self, name: str, statement: Statement) -> int | None:
         """The line where a name gets another value between a statement of the module and the derivative."""
@@ -379,10 +378,6 @@ def _is_of_module(names: GlobalNames, call: ast.Call, statement: Statement) -> b
             return True
     root = root_name(call.args[0]) if call.args else None
     return root is not None and bool(names.before(root.id, statement).library)
-
-
-def _is_load(node: ast.Name) -> bool:
-    return isinstance(node.ctx, ast.Load)
 
 
 def _calls(node: ast.stmt) -> bool:

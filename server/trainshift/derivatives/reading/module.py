@@ -84,7 +84,7 @@ class Module:
             key = self._internal(name) if name in BUILTINS else name
             made = _as_function(node, key)
             self.functions[key] = made
-            self.scopes[id(made)] = self._scope(node)
+            self.scopes[id(made)] = self._scopes[node]
         for name, meaning in meanings.items():
             if name in BUILTINS and name not in self.aliases and meaning.library != f"builtins.{name}":
                 self._libraries[self._internal(name)] = meaning.library
@@ -101,9 +101,6 @@ class Module:
         self.aliases[name] = made
         self.original[made] = name
         return made
-
-    def _scope(self, node: ast.AST) -> Scope:
-        return self._scopes[node]
 
     @cached_property
     def _scopes(self) -> dict[ast.AST | None, Scope]:

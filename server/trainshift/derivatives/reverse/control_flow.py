@@ -351,12 +351,10 @@ class Ways:
 
     def _keep_outside(self, name: str, backs: list[Back]) -> None:
         """Save a loop's variable before the loop, if the adjoint pass needs it."""
-        if name in self.passes.maybe and name in self.passes.kept and name in self._read_elsewhere(name):
+        elsewhere = self.passes.counts[1][name] > 1 or name in self.function.params
+        if name in self.passes.maybe and name in self.passes.kept and elsewhere:
             self.passes.keep(name, backs=backs)
         self.passes.maybe.add(name)
-
-    def _read_elsewhere(self, name: str) -> set[str]:
-        return {name} if self.passes.counts[1][name] > 1 or name in self.function.params else set()
 
     def _keep_trips(self, trips: str) -> None:
         if self.passes.depth:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
+from trainshift.derivatives.reading.function import root_of
 from trainshift.python.rewrite import terms
 
 _BEGINNING = frozenset(("_cells", "_zeros"))
@@ -41,12 +42,6 @@ def _one(first: ast.stmt, second: ast.stmt, arrays: bool) -> ast.stmt | None:
         ) if terms.same(terms.copied(place), terms.copied(again)):
             # An array would become the adjoint of the value itself.
             own = not arrays or isinstance(place.slice, ast.Slice | ast.Tuple)
-            if own and not _root(place) & terms.names_read(value):
+            if own and root_of(place) not in terms.names_read(value):
                 return ast.Assign([place], value)
     return None
-
-
-def _root(place: ast.expr) -> set[str]:
-    while isinstance(place, ast.Subscript):
-        place = place.value
-    return {place.id} if isinstance(place, ast.Name) else set()

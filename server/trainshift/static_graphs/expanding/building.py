@@ -223,7 +223,7 @@ class Builder:
         span = self.write.script.span(node, self.know.function.scope)
         start = (
             self.source.line_starts[first - 1] + statement_column(statement)
-            if node_is_decorated(node)
+            if getattr(node, "decorator_list", ())
             else span.start
         )
         if isinstance(node, ast.Assert):
@@ -661,7 +661,8 @@ class Builder:
     def _is_target_read(self, statement: Statement, node: ast.For, body: list[Form]) -> bool:
         """Return whether the variable of a loop is read after it, or is returned."""
         names = frozenset(names_bound(node.target))
-        returned = [each.value for each in _walk_exits(body) if each.value is not None]
+        ways_out = (each for each in walk(body) if isinstance(each, Exit))
+        returned = [each.value for each in ways_out if each.value is not None]
         live = self.know.function.live_after(statement)
         return bool(names & live) or any(names & names_read(each) for each in returned)
 
@@ -823,11 +824,6 @@ def without_elif(line: str) -> str:
     return line.removeprefix("el") if line.startswith("elif") else line
 
 
-def node_is_decorated(node: ast.stmt) -> bool:
-    """Return whether a statement has decorators."""
-    return bool(getattr(node, "decorator_list", ()))
-
-
 def statement_column(statement: Statement) -> int:
     """The column where a statement begins."""
     return statement.node.col_offset
@@ -883,10 +879,6 @@ def _counts_beside_tensors(body: list[Form]) -> Names:
     if not any(each.is_sure for each in branches):
         return frozenset()
     return frozenset[str]().union(*(each.test.reads for each in branches if not each.is_sure))
-
-
-def _walk_exits(forms: list[Form]) -> list[Exit]:
-    return [each for each in walk(forms) if isinstance(each, Exit)]
 
 
 def _word(node: ast.stmt) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import tokenize
 from collections import Counter
+from itertools import chain
 from typing import TypeAlias
 
 from msgspec import Struct, field
@@ -28,7 +29,7 @@ from trainshift.static_graphs.expanding.knowledge import Knowledge
 from trainshift.static_graphs.expanding.refusal import CannotExpand, MustBeTensors
 from trainshift.static_graphs.expanding.words import GENERATED
 from trainshift.static_graphs.expanding.writing import Writer
-from trainshift.static_graphs.reading.function import Mode, StaticFunction
+from trainshift.static_graphs.reading.function import Mode, StaticFunction, Truth
 from trainshift.static_graphs.reading.reading import Reading
 from trainshift.static_graphs.reporting import name_of_paddle
 
@@ -264,10 +265,6 @@ def _edits_of(
     return [Edit(start, end, text)], offsets, write.needs
 
 
-def _has_graph(function: StaticFunction, write: Expressions) -> bool:
-    return any(write.knowledge.truth(each.node).value != "python" for each in function.statements)
-
-
 def _unit(function: StaticFunction, program: Program, margin: str) -> str:
     """The indentation of a nested block."""
     outer = program.script.code.source.indentation(program.script.span(function.node, function.scope).start)
@@ -334,9 +331,8 @@ def _has_flow(program: Program, function: StaticFunction) -> bool:
 
 def _needs_graph(function: StaticFunction, write: Expressions) -> bool:
     inner = (truth for each in write.lambdas.values() for truth in each.truths.values())
-    return _has_graph(function, write) or any(
-        truth.value != "python" for truth in (*function.truths.values(), *inner)
-    )
+    own = (write.knowledge.truth(each.node) for each in function.statements)
+    return any(truth is not Truth.PYTHON for truth in chain(own, function.truths.values(), inner))
 
 
 def _refuse_findings(program: Program, function: StaticFunction) -> None:

@@ -104,10 +104,6 @@ def _problem(
 
 def _decided_by_tensors(function: StaticFunction, statement: Statement) -> bool:
     """Return whether tensors alone decide that a statement is reached."""
-    for each in statement.ancestors():
-        if each.scope is not function.scope:
-            break
-        if isinstance(each.node, ast.If | ast.For | ast.While | ast.Match | ast.Try):
-            if not function.may_be_graph(each.node):
-                return False
-    return True
+    deciding = (ast.If, ast.For, ast.While, ast.Match, ast.Try)
+    around = (each.node for each in function.around(statement) if isinstance(each.node, deciding))
+    return all(map(function.may_be_graph, around))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from enum import Enum, IntEnum
+from itertools import takewhile
 
 from msgspec import Struct, field
 
@@ -188,18 +190,20 @@ class StaticFunction(Struct, eq=False, dict=True):
         element = value.element if value.python & {"range", "enumerate"} else None
         return value.may_be_tensor or (element is not None and element.may_be_tensor)
 
+    def around(self, statement: Statement) -> Iterator[Statement]:
+        """The compound statements of the function around one, innermost first."""
+        return takewhile(lambda each: each.scope is self.scope, statement.ancestors())
+
     def graph_around(self, statement: Statement, *truths: Truth) -> list[Statement]:
         """Return the compound statements around one that may become part of the graph, innermost first.
 
         With `truths`, only statements with one of these forms count.
         """
-        found = []
-        for each in statement.ancestors():
-            if each.scope is not self.scope:
-                break
-            if self.truth(each.node) in truths or (not truths and self.may_be_graph(each.node)):
-                found.append(each)
-        return found
+        return [
+            each
+            for each in self.around(statement)
+            if self.truth(each.node) in truths or (not truths and self.may_be_graph(each.node))
+        ]
 
     def left_by(self, statement: Statement) -> list[Statement]:
         """The compound statements that a `return` leaves, or a `break` or `continue`; innermost first."""

@@ -7,6 +7,7 @@ from math import prod
 
 from trainshift.static_graphs.domain.abstract_values import (
     NUMBER,
+    UNKNOWN,
     AbstractValue,
     Dim,
     Shape,
@@ -43,14 +44,8 @@ def result(operation: Operation, given: Given) -> AbstractValue:
         shape = ()
     found = tensor(dtype, shape)
     if operation.returns == "":
-        return (
-            AbstractValue(tensor=None, unknown=True) if operation.name.startswith("monkey") else _maybe(found)
-        )
+        return UNKNOWN if operation.name.startswith("monkey") else found.joined(UNKNOWN)
     return found
-
-
-def _maybe(value: AbstractValue) -> AbstractValue:
-    return value.joined(AbstractValue(unknown=True))
 
 
 def _widest(given: Given, operation: Operation) -> str:
@@ -348,18 +343,10 @@ def _nonzero(given: Given) -> AbstractValue:
     return tensor("int64", (Dim.CHOSEN, rank if rank is not None else Dim.ANY))
 
 
-def _selected(given: Given) -> AbstractValue:
-    return tensor(_x(given).dtype, (Dim.CHOSEN,))
-
-
 def _unique(given: Given) -> AbstractValue:
     if any(name.startswith("return_") and given[name].constant is not False for name in given):
         return python("tuple", element=tensor("", (Dim.CHOSEN,)))
     return tensor(_x(given).dtype, (Dim.CHOSEN,))
-
-
-def _item(given: Given) -> AbstractValue:
-    return tensor(_x(given).dtype, ())
 
 
 def _shape_tensor(given: Given) -> AbstractValue:
@@ -427,9 +414,9 @@ _FAMILIES: dict[str, Callable[[Given], AbstractValue]] = {
     **dict.fromkeys(["matmul", "mm", "bmm"], _multiplied),
     "where": _where,
     "nonzero": _nonzero,
-    "masked_select": _selected,
+    "masked_select": lambda given: tensor(_x(given).dtype, (Dim.CHOSEN,)),
     **dict.fromkeys(["unique", "unique_consecutive"], _unique),
-    "item": _item,
+    "item": lambda given: tensor(_x(given).dtype, ()),
     "numel": _counted("int64"),
     "rank": _counted("int32"),
     "shape": _shape_tensor,
