@@ -16,15 +16,7 @@ class Tangents(Analysis):
     """All data for the jvp of one function."""
 
     reverse = False
-
-    def made_name(self, function: Function) -> str:
-        """The name of a function's jvp."""
-        if function not in self.names:
-            base = self.made if function is self.start else f"{function.name}_jvp"
-            self.names[function] = base if function.parent is None else function.fresh(base)
-            if function.parent is not None:
-                function.parent.local.add(self.names[function])
-        return self.names[function]
+    suffix = "jvp"
 
     def signature(self, function: Function) -> tuple[list[str], set[str]]:
         """The parameters with a tangent."""
@@ -41,7 +33,7 @@ class Tangents(Analysis):
 
     def functions_made(self) -> list[ast.FunctionDef]:
         """The jvp of the requested function, after all functions that it needs."""
-        self.made_name(self.start)
+        self.names[self.start] = self.made
         made: dict[Function, ast.FunctionDef] = {}
         while waiting := [each for each in self.names if each.parent is None and each not in made]:
             for each in waiting:

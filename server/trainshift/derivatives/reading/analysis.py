@@ -39,6 +39,7 @@ class Analysis:
     """
 
     reverse: bool
+    suffix: str
 
     def __init__(self, module: Module, start: str, wrt: Sequence[str], rows: Rows, made: str) -> None:
         self.module = module
@@ -228,7 +229,13 @@ class Analysis:
 
     def made_name(self, function: Function) -> str:
         """The name of a function's derivative."""
-        raise NotImplementedError
+        if function not in self.names:
+            base = f"{function.name}_{self.suffix}"
+            if function.parent is not None:
+                base = function.fresh(base)
+                function.parent.local.add(base)
+            self.names[function] = base
+        return self.names[function]
 
     def signature(self, function: Function) -> tuple[list[str], set[str]]:
         """The parameters with a derivative, and those whose current adjoints are passed in."""

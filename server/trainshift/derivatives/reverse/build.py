@@ -28,6 +28,7 @@ class Build(Analysis):
     """All data for the gradient of one function."""
 
     reverse = True
+    suffix = "vjp"
 
     @cached_property
     def _kept_around(self) -> dict[Function, set[str]]:
@@ -53,16 +54,6 @@ class Build(Analysis):
         return []
 
     # The names of the functions, and their results.
-
-    def made_name(self, function: Function) -> str:
-        """The name of a function's vjp."""
-        if function not in self.names:
-            base = f"{function.name}_vjp"
-            if function.parent is not None:
-                base = function.fresh(base)
-                function.parent.local.add(base)
-            self.names[function] = base
-        return self.names[function]
 
     def signature(self, function: Function) -> tuple[list[str], set[str]]:
         """The parameters whose adjoints a pullback returns, and those whose current adjoints it gets."""

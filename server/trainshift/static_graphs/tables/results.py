@@ -271,16 +271,16 @@ def _parts(given: Given) -> tuple[list[Tensor], bool]:
     return ([element.tensor] if element is not None and element.tensor is not None else []), False
 
 
-def _dtype_and_axis(parts: Sequence[Tensor], given: Given) -> tuple[str, int | None]:
-    """The dtype of concatenated tensors, and their dimension of concatenation."""
+def _dtype_shape_axis(parts: Sequence[Tensor], given: Given) -> tuple[str, Shape | None, int | None]:
+    """The dtype of concatenated tensors, the shape of the first, and their dimension of concatenation."""
     dtypes = {each.dtype for each in parts}
-    return dtypes.pop() if len(dtypes) == 1 else "", _integer(given.get("axis") or constant(0))
+    dtype = dtypes.pop() if len(dtypes) == 1 else ""
+    return dtype, parts[0].shape if parts else None, _integer(given.get("axis") or constant(0))
 
 
 def _concatenated(given: Given) -> AbstractValue:
     parts, is_whole = _parts(given)
-    dtype, axis = _dtype_and_axis(parts, given)
-    shape = parts[0].shape if parts else None
+    dtype, shape, axis = _dtype_shape_axis(parts, given)
     if shape is None or axis is None or not -len(shape) <= axis < len(shape):
         return tensor(dtype)
     at = axis % len(shape)
@@ -292,8 +292,7 @@ def _concatenated(given: Given) -> AbstractValue:
 
 def _stacked(given: Given) -> AbstractValue:
     parts, is_whole = _parts(given)
-    dtype, axis = _dtype_and_axis(parts, given)
-    shape = parts[0].shape if parts else None
+    dtype, shape, axis = _dtype_shape_axis(parts, given)
     if shape is None or axis is None:
         return tensor(dtype)
     at = axis % (len(shape) + 1)
