@@ -437,11 +437,11 @@ class Checks:
         sources, aliases = Sources(reader), self.whole.aliases(function)
         kept = (self._kept(function) & aliases.returned) - {function.result}
         for node in inside:
-            for name in sorted(kept) if _result(node) == function.result else ():
-                assert isinstance(node, ast.Assign)
-                if name in sources.sources(node.value):
-                    said = f"{_SHARED}: {name}, the result of {function.name}"
-                    self.shared.add(self.refuse(node, said))
+            match node:
+                case ast.Assign([ast.Name(result)], value) if result == function.result:
+                    for name in sorted(kept & sources.sources(value)) if kept else ():
+                        said = f"{_SHARED}: {name}, the result of {function.name}"
+                        self.shared.add(self.refuse(node, said))
             for callee in sources.callees(node) if isinstance(node, ast.Call) else ():
                 assert isinstance(node, ast.Call)
                 theirs = self._kept(callee)
@@ -549,14 +549,6 @@ class Checks:
 
 
 _KNOWN = {*table.OPERATORS, "Pow", "MatMult", "FloorDiv"}
-
-
-def _result(node: ast.AST) -> str | None:
-    """The variable that a statement assigns."""
-    match node:
-        case ast.Assign([ast.Name(name)]):
-            return name
-    return None
 
 
 def _is_pop(node: ast.Call) -> bool:

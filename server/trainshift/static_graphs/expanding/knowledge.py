@@ -181,25 +181,18 @@ class Knowledge:
 
     def truth(self, node: ast.AST) -> Truth:
         """The form of control flow."""
-        found = self._truth(node)
+        found = self.truth_with(node, self.became_tensors)
         if found is Truth.PYTHON and self.held.arrays and isinstance(node, ast.For | ast.While | ast.If):
             test = node.iter if isinstance(node, ast.For) else node.test
             return Truth.EITHER if any(map(self.is_array_length, ast.walk(test))) else found
         return found
 
-    def _truth(self, node: ast.AST) -> Truth:
-        return self.truth_with(node, self.became_tensors)
-
     @cached_property
     def held(self) -> Held:
         """The lists and dicts that the graph carries. Raises CannotExpand if it cannot carry one."""
-        flow = ast.If | ast.For | ast.While
-        every = self.function.statements
-        graph = {
-            each
-            for each in every
-            if isinstance(each.node, flow) and self._truth(each.node) is not Truth.PYTHON
-        }
+        flow = [each for each in self.function.statements if isinstance(each.node, _COMPOUND)]
+        known = self.became_tensors
+        graph = {each for each in flow if self.truth_with(each.node, known) is not Truth.PYTHON}
         return Held(self.function, graph)
 
     def is_array_length(self, node: ast.AST) -> bool:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator
 
 from msgspec.structs import replace
 
@@ -113,6 +113,7 @@ class _Walk:
         self.values = Evaluator(program, self)
         self._uses = Uses(self.values.evaluate)
         self.walker = Walker(self.values, self._uses, self)
+        self.assign, self.store = self.walker.assign, self.walker.store
         self._foreseen = foreseen
         self._asked_whether: set[tuple[Scope, bool]] = set()
         self.functions: dict[Scope, StaticFunction] = {}
@@ -454,16 +455,6 @@ class _Walk:
         if value is None or not store(self._heap, cell, value):
             return
         self._grown[cell] = None
-
-    def assign(
-        self, target: ast.expr, value: AbstractValue, frame: Frame, *, is_change: bool = False
-    ) -> None:
-        """Assign a value to a target."""
-        self.walker.assign(target, value, frame, is_change=is_change)
-
-    def store(self, stores: Mapping[Cell, AbstractValue], frame: Frame) -> None:
-        """Record stores into heap cells, and their effect on the current names."""
-        self.walker.store(stores, frame)
 
     def from_heap(self, value: AbstractValue, attribute: str = "") -> AbstractValue:
         """The possible values of an object outside static functions, from all stores to it."""
