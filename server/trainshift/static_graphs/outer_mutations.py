@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from trainshift.libraries.containers import MUTATING, adding_to
-from trainshift.python.flow.names import names_bound
+from trainshift.python.flow.def_use import names_bound
 from trainshift.python.names.values import Instance
 from trainshift.python.syntax.chunk_syntax import Statement, dotted, targets_of
 from trainshift.static_graphs.reading.function import StaticFunction

@@ -7,7 +7,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
-from trainshift.derivatives.expansion.places import by_place, shared_names
+from trainshift.derivatives.expansion.elements_by_place import by_place, shared_names
 from trainshift.derivatives.reading.analysis import Analysis
 from trainshift.derivatives.reading.evaluation_order import has_effects
 from trainshift.derivatives.reading.function import root_of

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Sequence
 from trainshift.derivatives.reading.activity import spread_to_aliases, spread_to_kept
 from trainshift.derivatives.reading.function import Function, Rows, Summary
 from trainshift.derivatives.reading.kinds import Kind
+from trainshift.derivatives.reading.library_effects import ArrayPolicy
 from trainshift.derivatives.reading.list_concat import tell_joined
 from trainshift.derivatives.reading.module import Module
-from trainshift.derivatives.reading.policy import ArrayPolicy
 from trainshift.derivatives.reading.reader import Reader
 from trainshift.derivatives.reading.rename_bound import dotted_in, rename_bound
 from trainshift.derivatives.reading.result import refused_at

@@ -13,7 +13,7 @@ import ast
 from collections.abc import Iterable
 
 from trainshift.python.flow.cfg import Cfg, Point, reached
-from trainshift.python.flow.names import (
+from trainshift.python.flow.def_use import (
     NONE,
     Names,
     closures,

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from trainshift.python.flow.cfg import Cfg, Point, Role, reached
 from trainshift.python.flow.cfg_builder import Code
-from trainshift.python.flow.names import all_parameters, point_uses, surely_bound_at
+from trainshift.python.flow.def_use import all_parameters, point_uses, surely_bound_at
 from trainshift.python.flow.solver import Analysis, Solution, solve
 
 ANY = "*"

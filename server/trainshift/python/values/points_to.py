@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from trainshift.python.flow.cfg import Cfg, Edge, EdgeKind, Point, Role
 from trainshift.python.flow.cfg_builder import build
-from trainshift.python.flow.names import uses
+from trainshift.python.flow.def_use import uses
 from trainshift.python.flow.solver import Analysis, Solution, solve
 from trainshift.python.syntax.call_binding import parameter_names
 from trainshift.python.syntax.node_classes import TRIES

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from trainshift.libraries.containers import METHODS
 from trainshift.python.flow.cfg import Point, Role
-from trainshift.python.flow.names import uses
+from trainshift.python.flow.def_use import uses
 from trainshift.python.syntax.call_binding import bind_call, parameter_names
 from trainshift.python.syntax.chunk_syntax import arguments
 from trainshift.python.syntax.collect import as_load

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from trainshift.libraries.containers import ADDING
-from trainshift.python.flow.names import Names, names_bound, names_read
+from trainshift.python.flow.def_use import Names, names_bound, names_read
 from trainshift.python.source.comments import Comments
 from trainshift.python.syntax.chunk_syntax import Statement, dotted, targets_of
 from trainshift.python.syntax.fresh_names import fresh_name

@@ -11,7 +11,7 @@ from typing import TypeAlias
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from trainshift.python.flow.names import names_read
+from trainshift.python.flow.def_use import names_read
 from trainshift.python.rewrite.single_exit import Leave, SingleExit
 from trainshift.static_graphs.domain.abstract_values import UNBOUND as UNBOUND_VALUE
 from trainshift.static_graphs.expanding.expressions import Expressions

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any, ClassVar
 
-from trainshift.python.flow.names import Names, names_read
+from trainshift.python.flow.def_use import Names, names_read
 from trainshift.python.names.script import Script
 from trainshift.python.syntax.chunk_syntax import arguments
 from trainshift.static_graphs.concretization import names_asked

@@ -15,8 +15,8 @@ from typing import TypeAlias
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from trainshift.python.flow.def_use import Names, names_read
 from trainshift.python.flow.exits import leaves
-from trainshift.python.flow.names import Names, names_read
 from trainshift.python.flow.traversal import least_fixed_point
 from trainshift.python.source.comments import comments_by_line
 from trainshift.python.syntax.node_classes import DEFINITIONS

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from trainshift.python.flow.names import Names, names_bound
+from trainshift.python.flow.def_use import Names, names_bound
 from trainshift.python.flow.traversal import least_fixed_point
 from trainshift.python.lazy import cached_property
 from trainshift.python.syntax.chunk_syntax import Binding, Statement, own_parts, targets_of

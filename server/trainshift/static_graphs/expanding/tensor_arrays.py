@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from trainshift.python.flow.names import Names
+from trainshift.python.flow.def_use import Names
 from trainshift.python.names.scoping import name_uses
 from trainshift.python.syntax.chunk_syntax import Statement, own_parts, targets_of
 from trainshift.static_graphs.domain.abstract_values import NUMBER, AbstractValue

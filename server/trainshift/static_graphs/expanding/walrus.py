@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from trainshift.python.flow.names import names_read
+from trainshift.python.flow.def_use import names_read
 from trainshift.python.syntax.chunk_syntax import COMPREHENSIONS
 from trainshift.static_graphs.expanding.expressions import Expressions
 from trainshift.static_graphs.expanding.ir import Loop, Plain, exits, info_of

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
-from trainshift.python.flow.names import Names
+from trainshift.python.flow.def_use import Names
 from trainshift.python.syntax.chunk_syntax import own_parts
 from trainshift.static_graphs.expanding.expressions import Expressions, unseen
 from trainshift.static_graphs.expanding.ir import (

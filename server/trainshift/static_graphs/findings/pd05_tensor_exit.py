@@ -17,7 +17,7 @@ from itertools import takewhile
 
 from trainshift.core.layout import Layout
 from trainshift.core.rule import Findings
-from trainshift.python.flow.names import names_bound
+from trainshift.python.flow.def_use import names_bound
 from trainshift.python.source.edit import Change
 from trainshift.python.syntax.chunk_syntax import Statement, own_parts
 from trainshift.python.syntax.precedence import handed_to

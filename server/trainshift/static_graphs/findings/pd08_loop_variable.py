@@ -18,7 +18,7 @@ from collections.abc import Iterator
 
 from trainshift.core.finding import Finding
 from trainshift.core.rule import Findings
-from trainshift.python.flow.names import names_bound, names_read
+from trainshift.python.flow.def_use import names_bound, names_read
 from trainshift.python.syntax.chunk_syntax import Statement
 from trainshift.static_graphs.reading.function import StaticFunction
 from trainshift.static_graphs.reporting import Judge, bound_in, exits, first_read, is_call_of

@@ -15,7 +15,7 @@ from __future__ import annotations
 import ast
 
 from trainshift.core.rule import Findings
-from trainshift.python.flow.names import names_read
+from trainshift.python.flow.def_use import names_read
 from trainshift.python.flow.traversal import reachable
 from trainshift.python.syntax.chunk_syntax import own_parts
 from trainshift.static_graphs.concretization import names_asked

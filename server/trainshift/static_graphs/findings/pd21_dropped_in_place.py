@@ -21,7 +21,7 @@ from collections.abc import Iterator
 
 from trainshift.core.finding import Finding
 from trainshift.core.rule import Findings
-from trainshift.python.flow.names import names_bound
+from trainshift.python.flow.def_use import names_bound
 from trainshift.python.source.edit import Change, Edit
 from trainshift.python.syntax.chunk_syntax import Statement, targets_of
 from trainshift.static_graphs.reading.function import StaticFunction

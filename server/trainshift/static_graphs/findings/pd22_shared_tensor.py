@@ -23,7 +23,7 @@ from collections.abc import Iterator
 from trainshift.core.finding import Finding
 from trainshift.core.layout import Layout
 from trainshift.core.rule import Findings
-from trainshift.python.flow.names import names_read
+from trainshift.python.flow.def_use import names_read
 from trainshift.python.source.edit import Change
 from trainshift.python.syntax.chunk_syntax import Statement
 from trainshift.python.syntax.node_classes import LOOPS

@@ -23,7 +23,7 @@ from collections.abc import Iterator
 from trainshift.core.finding import Finding
 from trainshift.core.rule import Findings
 from trainshift.libraries.containers import METHODS, MUTATING
-from trainshift.python.flow.names import names_bound
+from trainshift.python.flow.def_use import names_bound
 from trainshift.python.syntax.chunk_syntax import Statement, dotted, targets_of
 from trainshift.static_graphs.reading.function import StaticFunction
 from trainshift.static_graphs.reading.stores import places_in

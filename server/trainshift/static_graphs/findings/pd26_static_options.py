@@ -18,7 +18,7 @@ from trainshift.core.finding import Verdict
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
 from trainshift.core.rule import Findings
-from trainshift.python.flow.names import names_bound, names_read
+from trainshift.python.flow.def_use import names_bound, names_read
 from trainshift.python.source.edit import Change
 from trainshift.python.source.source import Span
 from trainshift.python.syntax.chunk_syntax import Statement, argument

@@ -24,7 +24,7 @@ from collections import Counter
 
 from trainshift.core.program import Program
 from trainshift.core.rule import Findings
-from trainshift.python.flow.names import names_read
+from trainshift.python.flow.def_use import names_read
 from trainshift.python.syntax.chunk_syntax import Statement, own_parts
 from trainshift.static_graphs.domain.abstract_values import AbstractValue
 from trainshift.static_graphs.reading.entries import SAVING

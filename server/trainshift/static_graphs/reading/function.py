@@ -11,8 +11,8 @@ from msgspec import Struct, field
 
 from trainshift.python.flow.cfg import Cfg
 from trainshift.python.flow.cfg_builder import build
+from trainshift.python.flow.def_use import Names
 from trainshift.python.flow.liveness import Liveness
-from trainshift.python.flow.names import Names
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.classes import is_decorated
 from trainshift.python.names.scoping import owner_of

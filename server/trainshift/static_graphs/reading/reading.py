@@ -12,8 +12,8 @@ from collections.abc import Hashable, Iterable, Iterator
 from msgspec.structs import replace
 
 from trainshift.core.program import Program
+from trainshift.python.flow.def_use import names_read
 from trainshift.python.flow.exits import leaves
-from trainshift.python.flow.names import names_read
 from trainshift.python.flow.solver import Diverges
 from trainshift.python.flow.traversal import reachable
 from trainshift.python.lazy import cached_property
@@ -56,7 +56,7 @@ from trainshift.static_graphs.reading.stores import (
     store,
     with_stored,
 )
-from trainshift.static_graphs.reading.uses import Uses, may_be_told
+from trainshift.static_graphs.reading.type_inference import Uses, may_be_told
 from trainshift.static_graphs.reading.walker import Walker
 from trainshift.static_graphs.tables.shapes import dtype_of
 

@@ -47,7 +47,7 @@ from trainshift.static_graphs.reading.stores import (
     store,
     with_stored,
 )
-from trainshift.static_graphs.reading.uses import Uses, may_be_told
+from trainshift.static_graphs.reading.type_inference import Uses, may_be_told
 
 _ITERATED = "for "
 """The key, which is not a Python name, for the iterable of a `for` at its place."""

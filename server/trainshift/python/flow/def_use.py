@@ -1,4 +1,5 @@
-"""Names in the flow of one scope: the reads, bindings, and captures of inner functions at each point.
+"""Definitions and uses of names in one scope: the reads, bindings, and captures of inner functions at each
+point.
 
 A function, a lambda and a generator expression read names of the enclosing scope when they *run*, which may
 be later: these names are captured.  A list, set or dictionary comprehension and the body of a class run in

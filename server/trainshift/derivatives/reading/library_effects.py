@@ -1,4 +1,4 @@
-"""Policy: facts for the points-to analysis about a derivative's functions and libraries."""
+"""Library effects: facts for the points-to analysis about a derivative's functions and libraries."""
 
 from __future__ import annotations
 
