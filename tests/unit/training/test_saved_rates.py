@@ -45,6 +45,10 @@ SAVED = {
 OTHERS = {
     "a number": ('state = json.load(open("state"))', DUMP.format('{"rate": 0.1 / (1 + epoch)}')),
     "another item": ('state = json.load(open("state"))', DUMP.format('{"best": float(opt.learning_rate)}')),
+    "another file": (
+        'state = json.load(open("config.json"))',
+        DUMP.format('{"rate": float(opt.learning_rate)}'),
+    ),
     "a dictionary": ('state = {"rate": 0.01}', DUMP.format('{"rate": float(opt.learning_rate)}')),
 }
 
@@ -69,3 +73,9 @@ def test_a_rate_that_may_be_saved_or_new_is_told_of() -> None:
     write = DUMP.format('{"rate": float(opt.learning_rate)}')
     found = convert(SCRIPT.replace("READ", read).replace("WRITE", write))
     assert found.status is Status.REFUSED or found.withheld or '{"rate": 0.1 * hvd.size()}' in found.text
+
+
+def test_a_rate_of_a_file_that_may_be_another_one_is_told_of() -> None:
+    read = "state = json.load(open(os.environ['CONFIG']))"
+    found = convert(SCRIPT.replace("READ", read).replace("WRITE", DUMP.format('{"rate": float(opt.lr)}')))
+    assert found.status is Status.REFUSED or found.withheld
