@@ -178,8 +178,9 @@ class Layout:
                 before, after = f"({before}", f"{after})"
         if inside:
             before, after = f"{before}(", f"){after}"
-        end = Edit(at.end, at.end, after)
-        return (Edit(at.start, at.start, before), end) if before else (end,)
+        # Of expressions that begin or end at one place, the longer one is outside.
+        end = Edit(at.end, at.end, after, nest=-at.start)
+        return (Edit(at.start, at.start, before, nest=-at.end), end) if before else (end,)
 
     def replace(self, node: ast.expr, within: Statement | Site, code: str) -> tuple[Edit, ...]:
         """Replace an expression by other code; its comments follow the new code.

@@ -133,7 +133,7 @@ def _decided(program: Program, report: Report) -> Proposals:
             is_end = each.decides is Decides.END
             title = f"Let rank 0 decide {'when the loop ends' if is_end else 'which step is taken'} ({text})"
             decided = (_END_TOGETHER if is_end else _ONE_TOGETHER).format(text)
-        edits = innermost(layout.put(each.test, each.statement, frame))
+        edits = layout.put(each.test, each.statement, frame)
         target = program.script.header_span(each.statement)
         yield report.change(title, target, edits, decisions=(decided,))
 
@@ -183,7 +183,9 @@ def _change(program: Program, report: Report, mend: Mend) -> Change:
         verb, how = ("read", "") if is_read else _DOES[cause.kind]
         title = f"Let rank 0 {verb}{how} for all ranks ({text})"
         decision = f"rank 0 {verb}s{how} for all ranks ({text})"
-    edits = innermost(program.fact(Layout).put(mend.node, mend.within, frame))
+    edits = program.fact(Layout).put(mend.node, mend.within, frame)
+    if mend.form is not Form.TEST:
+        edits = innermost(edits)
     statement = mend.within.statement if isinstance(mend.within, Site) else mend.within
     target = program.script.header_span(statement)
     said = (f"{decision}; without that {sink}",)

@@ -345,3 +345,24 @@ def test_what_takes_the_steps_elsewhere_is_named(text: str, reason: str) -> None
     found = convert(f"import tensorflow as tf\n{text}")
     assert found.status is Status.REFUSED
     assert reason in found.reason
+
+
+@pytest.mark.parametrize(
+    "made",
+    ["import fsspec\nfs = fsspec.filesystem('file')", "import s3fs\nfs = s3fs.S3FileSystem()"],
+    ids=["fsspec", "s3fs"],
+)
+def test_rank_0_asks_a_file_system_for_all_ranks(made: str) -> None:
+    script = f"""{made}
+import numpy as np
+import tensorflow as tf
+
+x, y = np.load("x.npy"), np.load("y.npy")
+model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+model.compile("sgd", "mse")
+for epoch in range(9):
+    if fs.exists("stop"):
+        break
+    model.fit(x, y)
+"""
+    assert 'if hvd.broadcast_object(bool(fs.exists("stop")), root_rank=0):' in convert(script).text

@@ -29,22 +29,28 @@ class Side(IntEnum):
 
 
 class Edit(Struct, frozen=True):
-    """Replace the code points `start`..`end` of the baseline by `text` (an insertion if equal)."""
+    """Replace the code points `start`..`end` of the baseline by `text` (an insertion if equal).
+
+    Insertions at one place are in the order of `rank`, then of `nest`: frames around expressions that begin
+    or end together enclose each other as these do.
+    """
 
     start: int
     end: int
     text: str
     side: Side = Side.WITHIN
     rank: int = 0
+    nest: int = 0
 
     def moved(self, distance: int) -> Edit:
         """The same edit `distance` code points further on."""
-        return replace(self, start=self.start + distance, end=self.end + distance)
+        nest = self.nest and self.nest - distance
+        return replace(self, start=self.start + distance, end=self.end + distance, nest=nest)
 
     @property
-    def _key(self) -> tuple[int, int, int, int]:
+    def _key(self) -> tuple[int, int, int, int, int]:
         """Text order; an insertion sorts before a replacement that starts at the same offset."""
-        return (self.start, self.end, self.side, self.rank)
+        return (self.start, self.end, self.side, self.rank, self.nest)
 
 
 class Suits(Enum):
