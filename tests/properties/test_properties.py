@@ -55,6 +55,8 @@ def test_statement_by_statement_in_any_order_is_the_whole_file(name: str) -> Non
     text = TEXTS[name].removeprefix(BOM)
     choices = CHOICES[name]
     conversion = convert(text, choices=choices)
+    if conversion.status is Status.REFUSED and conversion.reason.startswith("the result would be wrong"):
+        return  # The audit refuses the whole result, which no single change shows.
     order = random.Random(name)
     rounds = 2 if len(text) < 2000 else 1
     for _ in range(rounds):
