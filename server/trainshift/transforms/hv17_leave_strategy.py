@@ -9,14 +9,15 @@
 
 ## Why it matters
 
-A strategy averages gradients by itself, over the GPUs of one process. With Horovod each process has one GPU,
-and both would average.
+A `MirroredStrategy` averages gradients by itself, over the GPUs of one process. With Horovod each process has
+one GPU, and both would average.
 
 ## How it is done
 
-The strategy goes. The script of one replica remains, which all other rules read. A scope becomes its body,
-`run` becomes a call, `experimental_distribute_dataset` becomes the dataset itself, and `reduce` the rank's
-own value. `num_replicas_in_sync` becomes 1 in a computation, and the number of ranks in a message.
+`tf.distribute.MirroredStrategy` goes, and so does any other that copies the model to several GPUs. The
+script of one replica remains, which all other rules read. A scope becomes its body, `run` becomes a call,
+`experimental_distribute_dataset` becomes the dataset itself, and `reduce` the rank's own value.
+`num_replicas_in_sync` becomes 1 in a computation, and the number of ranks in a message.
 
 The gradients are the same. A strategy sums the gradients of a loss that is divided by the global batch. Here
 the loss is divided by the rank's own batch, and Horovod takes the mean.
@@ -25,8 +26,8 @@ the loss is divided by the rank's own batch, and Horovod takes the mean.
 
 ## What is refused
 
-Strategies for TPUs and parameter servers, and any use of a strategy that Trainshift does not understand: the
-refusal names the place. Such a strategy stays if it is in one branch of an `if` and the other branch has none
+Strategies for TPUs and parameter servers, and any use of a `MirroredStrategy` that Trainshift does not
+understand: the refusal names the place. Such a strategy stays if it is in one branch of an `if` and the other branch has none
 (HV01). `keras.distribution` of Keras 3, which places model and batches itself, is refused too.
 """
 
