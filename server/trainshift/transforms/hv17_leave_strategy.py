@@ -27,8 +27,9 @@ the loss is divided by the rank's own batch, and Horovod takes the mean.
 ## What is refused
 
 Strategies for TPUs and parameter servers, and any use of a `MirroredStrategy` that Trainshift does not
-understand: the refusal names the place. Such a strategy stays if it is in one branch of an `if` and the other branch has none
-(HV01). `keras.distribution` of Keras 3, which places model and batches itself, is refused too.
+understand: the refusal names the place. Such a strategy stays if it is in one branch of an `if` and the other
+branch has none (HV01). `keras.distribution` of Keras 3, which places model and batches itself, is refused
+too.
 """
 
 from __future__ import annotations
