@@ -89,7 +89,7 @@ def test_a_package_of_a_platform_has_wheels_for_every_python() -> None:
         (libcst,) = (name for name in more if "/libcst-" in name)
         assert all(f"cp{python.replace('.', '')}" in libcst for python in PYTHONS)
         assert any(tag in libcst for tag in PLATFORMS[platform])
-        assert path.stat().st_size < 12_000_000
+        assert path.stat().st_size < 14_000_000
 
 
 def test_it_is_packaged_without_flags(folder: Path) -> None:
