@@ -348,3 +348,38 @@ def test_a_number_of_rows_that_ends_a_training_is_divided(rows: str, limit: str)
     text = WEIGHTED.replace("LOSS", "2").replace("AFTER", after).replace(".batch(8)", ".shuffle(9).batch(8)")
     found = convert(HEAD + text)
     assert f"if best > {limit}:" in found.text, found.text
+
+
+METHOD = """class Trainer:
+    def __init__(self):
+        self.weight, self.seen, self.losses = 1.0, 0, [1.0]
+
+    def step(self, a, b):
+        own = tf.reduce_mean(a)
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean((net(a) - b) ** 2) * LOSS
+        opt.apply_gradients(zip(tape.gradient(loss, net.trainable_variables), net.trainable_variables))
+        AFTER
+
+
+trainer = Trainer()
+for a, b in tf.data.Dataset.from_tensor_slices((x, y)).batch(8):
+    trainer.step(a, b)
+"""
+
+
+@pytest.mark.parametrize(
+    ("loss", "after", "is_told"),
+    [
+        ("self.weight", "self.weight = 0.9 * self.weight + 0.1 * float(loss)", True),
+        ("np.mean(self.losses)", "self.losses.append(float(loss))", True),
+        ("self.weight", "self.weight *= 0.9", False),
+        ("own", "self.losses.append(float(loss))", False),
+        ("2", "self.seen += float(loss)", False),
+    ],
+)
+def test_a_weight_that_a_method_keeps_for_its_next_call_is_told(loss: str, after: str, is_told: bool) -> None:
+    found = convert(HEAD + METHOD.replace("LOSS", loss).replace("AFTER", after))
+    told = [each for each in found.doubts if "would use other values on each rank" in each.text]
+    assert found.status is Status.CONVERTED, found.reason
+    assert bool(told) is is_told

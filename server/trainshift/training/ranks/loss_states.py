@@ -6,7 +6,7 @@ Center loss is an example: it moves the center of each class by the rows of a ba
 from __future__ import annotations
 
 import ast
-from collections.abc import Container, Iterator
+from collections.abc import Iterator
 
 from trainshift.core.program import Program
 from trainshift.libraries import api
@@ -19,6 +19,7 @@ from trainshift.python.syntax.chunk_syntax import Scope, Statement, argument, la
 from trainshift.training.execution.executions import innermost_loop
 from trainshift.training.loops.fits import Fits, method_argument
 from trainshift.training.loops.steps import Steps
+from trainshift.training.loops.what_trains import WhatTrains
 from trainshift.training.ranks.own_batches import OwnBatches
 from trainshift.training.uniformity.backward_slice import Trails
 from trainshift.training.uniformity.set_variables import Setting, SetVariables
@@ -63,25 +64,42 @@ class LossStates:
         """
         for tape in self._program.fact(Steps).tapes:
             within = tape.with_statement
-            loop = innermost_loop(within) if within is not None else None
-            if within is None or loop is None:
+            if within is None:
                 continue
+            loop = innermost_loop(within)
             inside = set(within.walk())
-            after = {each for each in loop.walk() if each is not loop and _is_after(each, within, loop)}
-            for statement in inside if after else ():
+            turn = loop.walk() if loop is not None else ()
+            after = {each for each in turn if each is not loop and _is_after(each, within, loop)}
+            for statement in inside:
                 for node in statement.own_parts():
                     if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Load):
-                        yield from self._set_after(Occurrence(node, statement.scope, statement), after)
+                        at = Occurrence(node, statement.scope, statement)
+                        yield from (
+                            value
+                            for value in self._given_to(at)
+                            if value.statement is not None
+                            and (value.statement in after or self._is_kept(node, value.statement, within))
+                            and self._reduces(value)
+                        )
 
-    def _set_after(self, at: Occurrence, after: Container[Statement]) -> Iterator[Occurrence]:
-        for each in self._names.bindings(at):
-            if each.statement is None or each.statement not in after or each.kind != "value":
-                continue
-            node = each.statement.node
+    def _given_to(self, at: Occurrence) -> Iterator[Occurrence]:
+        """Yield the values that a variable is set to, and those that are added to it as to a container."""
+        added = (each.binding for each in self._names.additions(at))
+        for each in (*self._names.bindings(at), *added):
+            node = each.statement.node if each.statement is not None else None
             value = node.value if isinstance(node, ast.AugAssign) else each.value
-            if value is not None and (found := Occurrence(value, each.scope, each.statement)):
-                if self._reduces(found):
-                    yield found
+            if value is not None and each.kind == "value":
+                yield Occurrence(value, each.scope, each.statement)
+
+    def _is_kept(self, node: ast.Name | ast.Attribute, setting: Statement, tape: Statement) -> bool:
+        """Return whether a function that trains sets, for its next call, what it reads under its tape."""
+        function = setting.scope.function()
+        if function is None or function not in self._program.fact(WhatTrains).functions:
+            return False
+        outlives = isinstance(node, ast.Attribute) or (
+            node.id in function.declared_global | function.declared_nonlocal
+        )
+        return outlives and (function is not tape.scope.function() or _is_below(setting, tape))
 
     def _reduces(self, at: Occurrence) -> bool:
         """Return whether a value is a number that is computed from all rows of a batch."""
@@ -133,7 +151,12 @@ class LossStates:
         return any(_LOSSES in (api.canonical(each) or each) for each in bases)
 
 
-def _is_after(statement: Statement, other: Statement, loop: Statement) -> bool:
+def _is_after(statement: Statement, other: Statement, loop: Statement | None) -> bool:
     """Return whether a statement of a loop comes after another in a turn."""
     one, two = (next(each for each in of.path() if each.parent is loop) for of in (statement, other))
     return one.index > two.index
+
+
+def _is_below(statement: Statement, other: Statement) -> bool:
+    """Return whether a statement of a function stands below another one."""
+    return getattr(statement.node, "lineno", 0) > getattr(other.node, "end_lineno", 0)
