@@ -161,6 +161,9 @@ class Iterators:
             case ast.Subscript(value, part):
                 ways = self._ways(reader, value)
                 return _element(ways) | (ways if isinstance(part, ast.Slice) else _NONE)
+            case ast.Attribute(value):
+                # What an argument's attributes are is not known, and is not looked at when it is checked.
+                return _NONE if id(value) in self._arguments else _element(self._ways(reader, value))
             case ast.Starred(value) | ast.NamedExpr(value=value):
                 return self._ways(reader, value)
             case ast.IfExp(_, one, other):
@@ -186,6 +189,8 @@ class Iterators:
                 return self._ways(reader, func.value) | ([_NONE, frozenset([_IS])][changes])
             return _element(self._ways(reader, func.value))
         if dotted := function.dotted(func):
+            if dotted.startswith("."):  # A class of the file, whose objects may keep what it is given.
+                return frozenset([_HOLDS]) if self._any(reader, arguments(node)) else _NONE
             holding = dotted in ("builtins.list", "builtins.tuple", "builtins.dict", "builtins.sorted")
             return self._any(reader, node.args) & {_HOLDS} if holding else _NONE
         callees = Sources(reader).callees(node)
