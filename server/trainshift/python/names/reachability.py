@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from trainshift.libraries import api
@@ -148,13 +148,16 @@ class _Spread:
                     return True
         return False
 
+    def _imports_of(self, home: LinkedScript) -> dict[str, list[Binding]]:
+        if home not in self._bindings:
+            self._bindings[home] = _imports_by_name(home)
+        return self._bindings[home]
+
     def _imported(self, home: LinkedScript, name: str) -> set[Value] | None:
         """The values of a name that a file imports, as far as they are the program's own; None for any other
         name.
         """
-        if home not in self._bindings:
-            self._bindings[home] = _imports_by_name(home)
-        bindings = self._bindings[home].get(name)
+        bindings = self._imports_of(home).get(name)
         if bindings is None:
             return None
         if (home, name) not in self._values:
@@ -165,9 +168,10 @@ class _Spread:
     def _next(self, running: ChunkSyntax | Scope) -> Iterator[ChunkSyntax | Scope]:
         if isinstance(running, Scope):
             self.waiting[running.facts].discard(running)
-            home, left = self._homes[running.facts], _loads_in(running)
-            left.subtract(self._of_libraries(home, running.facts, _dotted_loads(_body(running))))
-            yield from self._reading(self._meaning_others(home, left, _bare_loads(_body(running))))
+            home, reads = self._homes[running.facts], _reads_of(running)
+            left = Counter(reads.loads)
+            left.subtract(self._of_libraries(home, running.facts, reads))
+            yield from self._reading(self._meaning_others(home, left, reads.bare))
             yield from self._reading_at_home(home, left)
             return
         if self._looks_at_texts and running.once(_reflection).methods and not self._may_call_any:
@@ -214,9 +218,7 @@ class _Spread:
 
         An attribute may be any object's; of the `bare` names of variables, only imported ones are.
         """
-        if home not in self._bindings:
-            self._bindings[home] = _imports_by_name(home)
-        imports, has_stars = self._bindings[home], bool(home.star_paths)
+        imports, has_stars = self._imports_of(home), bool(home.star_paths)
         for name, count in left.items():
             if count > 0 and (count > bare[name] or has_stars or name in imports):
                 yield name
@@ -229,34 +231,32 @@ class _Spread:
         waiting: set[Scope] = set()
         if script is not self._start and not self._may_call_any:
             methods = _methods_nothing_else_calls(script, facts)
-            read = self._read.union(self._read_at_home.get(script, ()))
-            waiting = {scope for scope in methods if scope.name not in read}
-        left, bare = Counter(facts.loads), Counter(facts.once(_bare_loads_of_chunk))
-        left.subtract(self._of_libraries(script, facts, facts.once(_dotted_loads_of_chunk)))
+            at_home = self._read_at_home.get(script, ())
+            waiting = {each for each in methods if each.name not in self._read and each.name not in at_home}
+        reads = facts.once(_reads_of_chunk)
+        left, bare = Counter(facts.loads), Counter(reads.bare)
+        left.subtract(self._of_libraries(script, facts, reads))
         if waiting:
             self.waiting[facts] = waiting
         for scope in waiting:
             self._defining.setdefault(scope.name, []).append(scope)
-            left.subtract(_loads_in(scope))
-            left.update(self._of_libraries(script, facts, _dotted_loads(_body(scope))))
-            bare.subtract(_bare_loads(_body(scope)))
+            reads = _reads_of(scope)
+            left.subtract(reads.loads)
+            left.update(self._of_libraries(script, facts, reads))
+            bare.subtract(reads.bare)
         return left, bare
 
-    def _of_libraries(
-        self, home: LinkedScript, facts: ChunkSyntax, loads: Mapping[str, Counter[str]]
-    ) -> Counter[str]:
+    def _of_libraries(self, home: LinkedScript, facts: ChunkSyntax, reads: _Reads) -> Counter[str]:
         """The number of reads of each name that is a member of a library: `train` in ``tf.train.Saver``."""
-        if home not in self._bindings:
-            self._bindings[home] = _imports_by_name(home)
         found: Counter[str] = Counter()
-        for root, parts in loads.items():
-            imported = self._bindings[home].get(root, [])
+        for root, members in reads.members.items():
+            imported = self._imports_of(home).get(root, [])
             is_library = imported and all(
                 each.full_name.partition(".")[0] in NOT_IN_WORKSPACES for each in imported
             )
             if is_library and len(home.module_bindings.get(root, ())) == len(imported):
                 if not any(root in scope.bindings for scope in facts.scopes):
-                    found.update(parts)
+                    found.update(members)
         return found
 
 
@@ -288,47 +288,46 @@ def _methods_nothing_else_calls(script: LinkedScript, facts: ChunkSyntax) -> Ite
             yield scope
 
 
-def _loads_in(scope: Scope) -> Counter[str]:
-    """The number of reads of each name in a function's body, including attributes."""
-    found: Counter[str] = Counter()
-    for node in (inner for statement in _body(scope) for inner in ast.walk(statement)):
-        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
-            found[node.attr] += 1
-        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
-            found[node.id] += 1
-    return found
+class _Reads(NamedTuple):
+    """The numbers of reads in some code: of each name, `bare` or as an attribute; of names that are no
+    attributes; and of the `members` in dotted names, by their first name.
+    """
+
+    loads: Counter[str]
+    bare: Counter[str]
+    members: dict[str, Counter[str]]
 
 
-def _bare_loads(statements: Iterable[ast.AST]) -> Counter[str]:
-    """The number of reads of each name in some statements, except as an attribute."""
-    nodes = (inner for each in statements for inner in ast.walk(each))
-    return Counter(each.id for each in nodes if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load))
+def _reads_of_chunk(facts: ChunkSyntax) -> _Reads:
+    return _reads_in(each.node for each in facts.top)
 
 
-def _bare_loads_of_chunk(facts: ChunkSyntax) -> Counter[str]:
-    return _bare_loads(each.node for each in facts.top)
+def _reads_of(scope: Scope) -> _Reads:
+    """The reads in a function's body."""
+    return scope.facts.once(_reads_of_methods).get(scope) or _reads_in(())
 
 
-def _body(scope: Scope) -> list[ast.stmt]:
-    return scope.node.body if isinstance(scope.node, FUNCTIONS) else []
+def _reads_of_methods(facts: ChunkSyntax) -> dict[Scope, _Reads]:
+    methods = (each for each in facts.scopes if each.owner() is not None)
+    return {each: _reads_in(each.node.body) for each in methods if isinstance(each.node, FUNCTIONS)}
 
 
-def _dotted_loads_of_chunk(facts: ChunkSyntax) -> dict[str, Counter[str]]:
-    return _dotted_loads(each.node for each in facts.top)
-
-
-def _dotted_loads(nodes: Iterable[ast.AST]) -> dict[str, Counter[str]]:
-    """The dotted names that some code reads, the longest ones: their further parts by the first one."""
-    found: dict[str, Counter[str]] = {}
+def _reads_in(nodes: Iterable[ast.AST]) -> _Reads:
+    found = _Reads(Counter(), Counter(), {})
     waiting = list(nodes)
     while waiting:
         node = waiting.pop()
-        name = dotted(node) if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load) else ""
-        if name:
-            root, *parts = name.split(".")
-            found.setdefault(root, Counter()).update(parts)
-        else:
-            waiting += ast.iter_child_nodes(node)
+        if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Load):
+            if name := dotted(node):
+                root, *parts = name.split(".")
+                found.loads.update((root, *parts))
+                found.bare[root] += 1
+                if parts:
+                    found.members.setdefault(root, Counter()).update(parts)
+                continue
+            if isinstance(node, ast.Attribute):
+                found.loads[node.attr] += 1
+        waiting += ast.iter_child_nodes(node)
     return found
 
 
