@@ -191,7 +191,7 @@ class KeptClaims:
 def enough(rules: frozenset[str], asked: Collection[frozenset[str]]) -> frozenset[str]:
     """The rules to ask a program about: those `asked` before if they include `rules`.
 
-    A program that was asked about others is asked about all, so that nobody asks it a third time.
+    A program that already answered about other rules is asked about all of them, which is the last time.
     """
     if not rules or not any(asked):
         return rules

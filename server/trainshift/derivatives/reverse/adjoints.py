@@ -476,7 +476,7 @@ class Pull(Writer):
         return terms.name(held)
 
     def with_pullback(self, target: str | ast.expr, node: Node, made: ast.expr) -> ast.stmt:
-        """The assignment of what `call_line` has made of a call: its value, and its pullback."""
+        """The assignment of a call's value and pullback, which the call that `call_line` wrote returns."""
         value = terms.name(target) if isinstance(target, str) else target
         return terms.assign(terms.display([value, terms.name(self.pullbacks[id(node)])]), made)
 

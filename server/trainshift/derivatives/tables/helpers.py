@@ -12,6 +12,23 @@ from trainshift.derivatives.tables.helpers_numpy import HELPERS as OF_NUMPY
 from trainshift.derivatives.tables.helpers_shared import structural
 from trainshift.derivatives.tables.helpers_tensorflow import HELPERS as OF_TENSORFLOW
 
+
+def _checking(head: str, refused: str, test: str, said: str) -> str:
+    """The text of a helper that raises ValueError for arguments, and for parts of them, that fail a test."""
+    return f"""
+def {head}:
+    \"\"\"Raises ValueError for {refused}.\"\"\"
+    def visit(x, place):
+        if {test}:
+            raise ValueError(f"{{place}} {said}")
+        if isinstance(x, (dict, list, tuple)):
+            for key, each in x.items() if isinstance(x, dict) else enumerate(x):
+                visit(each, f"{{place}}[{{key!r}}]")
+    for name, each in given.items():
+        visit(each, name)
+"""
+
+
 # Helpers by name; where the file imports NumPy, the second text is used.
 _NUMBERS = {
     "_apart": '''
@@ -35,30 +52,18 @@ def _apart(others={}, /, **given):
             if isinstance(each, (dict, list, tuple)):
                 visit(each, name, own is given)
 ''',
-    "_lasting": '''
-def _lasting(**given):
-    """Raises ValueError for iterators, which can be gone through only once."""
-    def visit(x, place):
-        if hasattr(x, "__next__"):
-            raise ValueError(f"{place} can be gone through only once: pass a list")
-        if isinstance(x, (dict, list, tuple)):
-            for key, each in x.items() if isinstance(x, dict) else enumerate(x):
-                visit(each, f"{place}[{key!r}]")
-    for name, each in given.items():
-        visit(each, name)
-''',
-    "_listed": '''
-def _listed(most, /, **given):
-    """Raises ValueError for arrays of more than most dimensions, where lists behave differently."""
-    def visit(x, place):
-        if len(getattr(x, "shape", ())) > most:
-            raise ValueError(f"{place} is an array, not a list: annotate the parameter with np.ndarray")
-        if isinstance(x, (dict, list, tuple)):
-            for key, each in x.items() if isinstance(x, dict) else enumerate(x):
-                visit(each, f"{place}[{key!r}]")
-    for name, each in given.items():
-        visit(each, name)
-''',
+    "_lasting": _checking(
+        "_lasting(**given)",
+        "iterators, which can be gone through only once",
+        'hasattr(x, "__next__")',
+        "can be gone through only once: pass a list",
+    ),
+    "_listed": _checking(
+        "_listed(most, /, **given)",
+        "arrays of more than most dimensions, where lists behave differently",
+        'len(getattr(x, "shape", ())) > most',
+        "is an array, not a list: annotate the parameter with np.ndarray",
+    ),
     **structural("0.0 * x"),
     "_add": '''
 def _add(a, b):
