@@ -299,6 +299,8 @@ net.fit(x, y)
         ("np.where(np.random.rand(len(x)) < 0.5)[0]", True),
         ("x[np.random.rand(len(x)) < 0.5].ravel()", True),
         ("np.arange(len(x))[np.random.rand(len(x)) < 0.5]" + "[1:]" * 12, True),
+        ("np.array([len(row) for row in x])[np.random.rand(len(x)) < 0.5]", True),
+        ("np.array([row for row in x])[np.random.rand(len(x)) < 0.5]", False),
         ("x[np.random.rand(len(x)) < 0.5]", False),
         ("np.random.rand(len(x), 4)", False),
         ("np.random.rand(8)", False),

@@ -60,7 +60,7 @@ def _gives_one_axis(program: Program, node: ast.Call, at: Occurrence) -> bool:
     if names <= _FLAT:
         return True
     first = given[0] if given else None
-    if names <= _LISTED and isinstance(first, ast.List | COMPREHENSIONS):
+    if names <= _LISTED and isinstance(first, (ast.List, *COMPREHENSIONS)):
         elements = first.elts if isinstance(first, ast.List) else [getattr(first, "elt", first)]
         return all(isinstance(each, ast.Constant | ast.Call) and _is_number(each) for each in elements)
     return names <= _OF_A_NUMBER and len(given) == 1 and first is not None and _is_number(first)
