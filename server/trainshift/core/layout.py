@@ -10,7 +10,7 @@ import ast
 import io
 import re
 import tokenize
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 
 from trainshift.core.program import Program
 from trainshift.python.lazy import cached_property
@@ -129,6 +129,22 @@ class Layout:
             if line not in fixed and not blank:
                 edits.append(Edit(start, start, unit, Side.WITHIN))
         return tuple(edits)
+
+    def left_behind(self, statement: Statement, removed: Container[Statement]) -> Iterator[str]:
+        """Yield a remark on the comment above a removed statement, if it describes nothing that is left."""
+        start = self._source.line_start(self._script.statement_span(statement).start)
+        comment = self._text[self._source.line_start(max(start - 1, 0)) : start].strip()
+        if not comment.startswith("#"):
+            return
+        block, index = self._script.siblings(statement)
+        for each in block[index:]:
+            end = self._source.next_line(self._script.statement_span(each).end)
+            below = self._text[end : self._source.line_end(end)].strip()
+            if each not in removed:
+                return
+            if not below or below.startswith("#"):
+                break
+        yield f"the comment above the removed line stays: {comment}"
 
     def remove(self, statement: Statement, keep_block: bool) -> tuple[Edit, ...]:
         """Remove the statement, but not its comments; replace it by ``pass`` if `keep_block`."""

@@ -116,27 +116,9 @@ def _dropped(program: Program, report: Report, choices: Choices, dropped: set[St
             edits,
             decisions=(
                 *_unheard(program, _of_statement(statement), statement),
-                *_left_behind(program, statement, dropped),
+                *program.fact(Layout).left_behind(statement, dropped),
             ),
         )
-
-
-def _left_behind(program: Program, statement: Statement, dropped: set[Statement]) -> Iterator[str]:
-    """Yield a remark on a comment above, if nothing that it may describe is left below it."""
-    script, source = program.script, program.script.source
-    start = source.line_start(script.statement_span(statement).start)
-    comment = source.text[source.line_start(max(start - 1, 0)) : start].strip()
-    if not comment.startswith("#"):
-        return
-    block, index = script.siblings(statement)
-    for each in block[index:]:
-        end = source.next_line(script.statement_span(each).end)
-        below = source.text[end : source.line_end(end)].strip()
-        if each not in dropped:
-            return
-        if not below or below.startswith("#"):
-            break
-    yield f"the comment above the removed line stays: {comment}"
 
 
 def _of_statement(statement: Statement) -> list[ast.expr]:

@@ -249,8 +249,15 @@ BROKEN = {
     "fit(verbose=1 if hvd.rank() == 0 else 0)": (
         "fit(\n    verbose=(\n        1 if hvd.rank() == 0 else 0\n    )\n)"
     ),
+    "rows = data.shard(1, 2).take(3) \\\n    .batch(4)": (
+        "rows = (\n    data.shard(1, 2)\n    .take(3)\n    .batch(4)\n)"
+    ),
     "name = 'a string that nothing can break'": "name = 'a string that nothing can break'",
 }
+
+
+def test_a_backslash_stays_where_nothing_but_it_breaks_a_line() -> None:
+    assert relaid("with open(one_long_name), \\\n  other_name as file:", "", "    ", 20) is None
 
 
 @pytest.mark.parametrize(("code", "rows"), BROKEN.items())

@@ -49,6 +49,8 @@ class _Leaf(Struct, eq=False):
     before: int = 0
     """The priority of a break in front of it."""
     starts_row: bool = False
+    continues: bool = False
+    """Return whether a backslash ends the row before it."""
     extra: int = 0
     """1 among the targets of a `for` or the parameters of a `lambda`, which are never broken."""
 
@@ -465,7 +467,9 @@ def relaid(
         leaves = _with_unseen(leaves)
     _mark(leaves, in_brackets)
     breaker = _Breaker(width(indent), width(unit), limit)
-    first, *rest = breaker.broken(_Line(leaves, 0, in_brackets))
+    first, *rest = rows = breaker.broken(_Line(leaves, 0, in_brackets))
+    if any(leaf.continues for leaf in leaves) and not all(map(breaker.fits, rows)):
+        return None  # A backslash stays where nothing but it breaks a line.
     return newline.join([str(first), *(indent + unit * each.depth + str(each) for each in rest)])
 
 
@@ -502,7 +506,7 @@ def _is_whole(leaves: list[_Leaf]) -> bool:
 
 
 def _leaves(code: str) -> list[_Leaf]:
-    """The tokens of a logical line; none if it cannot be parsed, or has a backslash at a line end."""
+    """The tokens of a logical line; none if it cannot be parsed."""
     starts = [0]
     for row in io.StringIO(code, newline=""):
         starts.append(starts[-1] + len(row))
@@ -533,7 +537,7 @@ def _leaves(code: str) -> list[_Leaf]:
                     leaves[-1].comments.append(text)
                 end = after
                 continue
-            if "\\" in between or text == ";":
+            if text == ";":
                 return []
             leaf = _Leaf(text, between, _kind(name, text))
             if leaves and (
@@ -541,6 +545,7 @@ def _leaves(code: str) -> list[_Leaf]:
             ):
                 leaf.space = _space(leaves, leaf)
                 leaf.starts_row = True
+                leaf.continues = "\\" in between
             if leaf.opens:
                 leaf.is_trailer = bool(leaves) and _ends_value(leaves[-1])
                 opened.append(leaf)

@@ -390,6 +390,8 @@ class Removal:
             whole = all(one in self._gone for one in each.block) and each.parent is not None
             for edit in self._layout.remove(each, whole and each.index == 0):
                 self._edits[edit] = None
+            if each in self._left:
+                self._left[each].decisions.extend(self._layout.left_behind(each, self._gone))
         self._drop_imports()
         for entries in self._entries.values():
             self._edits.update(dict.fromkeys(without(self._program, sorted(entries))))

@@ -11,14 +11,16 @@ from collections.abc import Set
 
 from trainshift.core.libraries import Libraries
 from trainshift.core.program import Program
+from trainshift.libraries import api
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.reaching_bindings import may_suppress
 from trainshift.python.names.values import Library
 from trainshift.python.syntax.chunk_syntax import Statement, last_name
-from trainshift.python.syntax.node_classes import TRIES, WITHS
+from trainshift.python.syntax.node_classes import LOOPS, TRIES, WITHS
 from trainshift.python.values.call_chains import statements_around
 from trainshift.python.values.effects import Effect
 from trainshift.training.loops.call_effects import Effects
+from trainshift.training.loops.what_trains import WhatTrains
 from trainshift.training.rank_regions.readers import Readers
 
 # Attributes and functions whose results can be iterated any number of times.
@@ -28,6 +30,27 @@ _LASTING = frozenset(
 )
 _VIEWS = frozenset({"items", "keys", "values"})
 _PASSING = frozenset({"enumerate", "list", "reversed", "sorted", "zip"})
+# Builtins that go through what they are given, and those that make something to iterate any number of times.
+_ITERATING = _PASSING | {
+    "all",
+    "any",
+    "dict",
+    "filter",
+    "frozenset",
+    "map",
+    "max",
+    "min",
+    "set",
+    "sum",
+    "tuple",
+}
+_HOLDING = frozenset({"dict", "frozenset", "list", "range", "set", "sorted", "str", "tuple"})
+_MAKING = (
+    *(ast.List, ast.Tuple, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp),
+    *(ast.Constant, ast.JoinedStr, ast.BinOp),
+)
+# How a dataset runs Python code, whose effects no call of the script shows.
+_RUNNING_PYTHON = ("from_generator", "numpy_function", "py_func", "py_function")
 # Expressions and operators that raise nothing, if their parts do not.
 _STILL = (ast.Name, ast.Constant, ast.Tuple, ast.List, ast.BoolOp, ast.UnaryOp, ast.Compare)
 _HARMLESS = (*_STILL, ast.expr_context, ast.boolop, ast.unaryop, ast.cmpop)
@@ -136,10 +159,13 @@ class RootBlocks:
         if isinstance(node, ast.Attribute):
             return node.attr in _LASTING
         if isinstance(node, ast.Name):
-            return self._is_literal(Occurrence(node, statement.scope, statement), frozenset())
-        if isinstance(node, ast.List | ast.Tuple | ast.Dict | ast.Set | ast.Constant):
-            return self._program.fact(Effects).of_expression(node) is None
-        if not isinstance(node, ast.Call) or self._program.fact(Effects).of_expression(node) is not None:
+            at = Occurrence(node, statement.scope, statement)
+            return self._is_kept(at, frozenset()) or self._is_dataset(at)
+        if self._program.fact(Effects).of_expression(node) is not None:
+            return False
+        if _is_made(node):
+            return not any(self._may_use_up(each, statement) for each in ast.walk(node))
+        if not isinstance(node, ast.Call):
             return False
         site = self._script.site_of(node)
         names = {each.name for each in self._script.names.callee(site) if isinstance(each, Library)}
@@ -150,12 +176,56 @@ class RootBlocks:
         lists = self._program.fact(Libraries).names_stating("lists")
         return names == {"builtins.range"} or (bool(names) and site.name in lists)
 
-    def _is_literal(self, at: Occurrence, seen: frozenset[ast.AST]) -> bool:
-        """Return whether a name, or what a function of the script returns, is certainly a literal."""
-        if isinstance(at.node, ast.List | ast.Tuple | ast.Dict | ast.Set | ast.Constant):
+    def _may_use_up(self, part: ast.AST, statement: Statement) -> bool:
+        """Return whether a part of an expression may iterate what is used up by it."""
+        if not isinstance(part, ast.Call):
+            return isinstance(part, ast.comprehension)
+        iterates = not self._builtins(part).isdisjoint(_ITERATING)
+        return iterates and not all(self._is_lasting(each, statement) for each in part.args)
+
+    def _is_kept(self, at: Occurrence, seen: frozenset[ast.AST]) -> bool:
+        """Return whether a name, or what a function of the script returns, certainly holds its elements."""
+        if _is_made(at.node):
+            return True
+        if isinstance(at.node, ast.Call) and self._builtins(at.node) <= _HOLDING:
             return True
         sources = self._script.names.all_sources(at) if at.node not in seen else ()
-        return bool(sources) and all(self._is_literal(each, seen | {at.node}) for each in sources)
+        return bool(sources) and all(self._is_kept(each, seen | {at.node}) for each in sources)
+
+    def _is_dataset(self, at: Occurrence) -> bool:
+        """Return whether a name is a dataset that runs no Python code, after all training.
+
+        Before, one that shuffles would then give the other ranks another order.
+        """
+        values = self._script.names.values(at.node, at.scope, at.statement)
+        return (
+            bool(values)
+            and all(self._script.names.is_a(each, *api.DATASET) for each in values)
+            and next(self._script.sites_named(*_RUNNING_PYTHON), None) is None
+            and at.statement is not None
+            and self._is_after_training(at.statement)
+        )
+
+    def _is_after_training(self, statement: Statement) -> bool:
+        """Return whether a statement of the start file runs once, and none that runs later trains."""
+        trains = self._program.fact(WhatTrains).statement_trains
+        is_first = self._script.home(statement.scope) is self._script.scripts[0]
+        if statement.scope.kind != "module" or not is_first:
+            return False
+        for each in statement.path():
+            block, index = self._script.siblings(each)
+            repeats = each is not statement and isinstance(each.node, LOOPS)
+            if repeats or any(map(trains, block[index + 1 :])):
+                return False
+        return True
+
+
+def _is_made(node: ast.expr) -> bool:
+    """Return whether an expression makes something that holds elements, or a part of it: no iterator can be
+    sliced or added to.
+    """
+    is_part = isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Slice)
+    return is_part or isinstance(node, _MAKING)
 
 
 def _may_handle(statement: Statement) -> bool:
