@@ -57,3 +57,31 @@ model.load_weights("best.weights.h5")
     after = lines.index('    model.load_weights("best.weights.h5")') + 1
     known = "[v if isinstance(v, tf.Variable) else v.value for v in model.weights]"
     assert lines[after] == f"hvd.broadcast_variables({known}, root_rank=0)"
+
+
+def test_the_drawn_input_of_a_gradient_penalty_is_no_variable_that_ranks_train() -> None:
+    text = """import keras
+import tensorflow as tf
+class Critic(keras.Model):
+    def __init__(self, net):
+        super().__init__()
+        self.net, self.opt = net, keras.optimizers.Adam(1e-3)
+    def penalty(self, real):
+        mixed = real + tf.random.normal([8, 1])
+        with tf.GradientTape() as inner:
+            inner.watch(mixed)
+            judged = self.net(mixed)
+        return tf.reduce_mean(inner.gradient(judged, [mixed])[0] ** 2)
+    def train_step(self, real):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(self.net(real)) + self.penalty(real)
+        gradients = tape.gradient(loss, self.net.trainable_variables)
+        self.opt.apply_gradients(zip(gradients, self.net.trainable_variables))
+        return {"loss": loss}
+critic = Critic(keras.Sequential([keras.layers.Dense(1)]))
+critic.compile()
+critic.fit(x, epochs=2)
+"""
+    result = convert(text, choices=Choices(keras=KERAS_3))
+    assert (result.status, result.reason) == (Status.CONVERTED, "")
+    assert result.text.count("hvd.allreduce(") == 1

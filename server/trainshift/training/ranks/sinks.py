@@ -35,7 +35,7 @@ from trainshift.training.learning_rates.rate_cases import RateCases
 from trainshift.training.learning_rates.rate_settings import RateSettings
 from trainshift.training.learning_rates.rates import Rates
 from trainshift.training.loops.loops import Loops
-from trainshift.training.loops.steps import VARIABLE_LISTS, Steps
+from trainshift.training.loops.steps import VARIABLE_LISTS, Gradient, Steps
 from trainshift.training.loops.stops import Stops
 from trainshift.training.loops.what_trains import WhatTrains
 from trainshift.training.ranks.decisions import Decisions
@@ -295,13 +295,16 @@ class Sinks:
             yield from (_Arrival(Sink.HYPERPARAMETER, each, is_test=True) for each in tests)
         yield from self._of_layers()
         yield from self._of_loops()
-        for step in self._program.fact(Steps).steps:
+        steps = self._program.fact(Steps)
+        taken = {each.site.node: each for each in steps.gradients}
+        applied: dict[Site, Gradient] = {}
+        for step in steps.steps:
             yield _Arrival(Sink.OPTIMIZER, of_call(step.site).part(step.receiver))
-        applied = {each.site: each for step in self._program.fact(Steps).steps for each in step.gradients}
+            applied |= {each.site: each for each in step.gradients or steps.reaching(step, taken)}
         # Other sources of gradients need not be variables, as in the inner steps of meta-learning.
-        for gradient in applied.values() or self._program.fact(Steps).gradients:
+        for gradient in applied.values() or taken.values():
             given = argument(gradient.site.node, 1, "sources")
-            if given is not None:
+            if given is not None and not steps.of_input(gradient):
                 yield _Arrival(Sink.VARIABLES, of_call(gradient.site).part(given))
         for frozen in self._script.attribute_bindings("trainable"):
             if frozen.binding.value is not None:
