@@ -67,6 +67,7 @@ class ParsedFiles:
         self._used: dict[tuple[str, str], bool] = {}
         self._parsed: OrderedDict[str, Code | None] = OrderedDict()
         self._kept = 0
+        self._dropped: list[Code] | None = None
         self._failures: dict[str, ParseFailure] = {}
         self._edited: dict[str, ChunkCache] = {}
         self._noted: Noted | None = None
@@ -166,12 +167,26 @@ class ParsedFiles:
         self._parsed[path] = code
         self._kept += _size_of(code)
         while len(self._parsed) > _MOST_KEPT or (self._kept > _MOST_CHARACTERS and len(self._parsed) > 1):
-            self._drop(next(iter(self._parsed)))
+            oldest = next(iter(self._parsed))
+            dropped = self._drop(oldest)
+            # What an edit keeps of a file is part of its next reading.
+            if self._dropped is not None and dropped is not None and oldest not in self._edited:
+                self._dropped.append(dropped)
 
     def _drop(self, path: str) -> Code | None:
         code = self._parsed.pop(path, None)
         self._kept -= _size_of(code)
         return code
+
+    def release(self) -> None:
+        """Free at once the files dropped since the last call, which must not be used any more.
+
+        The facts of a file refer to each other: to find them, Python's collector examines all others.
+        """
+        for code in self._dropped or ():
+            for facts in code.facts:
+                facts.dissolve()
+        self._dropped = []
 
     @contextmanager
     def noting(self) -> Iterator[Noted]:

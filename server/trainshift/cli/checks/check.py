@@ -315,7 +315,7 @@ def _look_ahead(job: Job) -> Hashable | None:
     question = None
     with suppress(Exception):
         question = checking.forecast_ahead(path, job.settings, _shared_files(), demanded)
-    tidy()
+    _tidy()
     return question
 
 
@@ -343,8 +343,14 @@ def check_file(job: Job) -> FileCheck:
     """Check one input and time it; never raises, whatever the input is."""
     start = time.process_time()
     result = _check_file(job)
-    tidy()
+    _tidy()
     return dataclasses.replace(result, seconds=time.process_time() - start)
+
+
+def _tidy() -> None:
+    """Free what the last file needed and no other one does."""
+    _shared_files().release()
+    tidy()
 
 
 def _check_file(job: Job) -> FileCheck:
