@@ -26,6 +26,7 @@ class CauseKind(Enum):
     DISK = "comes from a rank's own disk"
     UNSURE = "may come from a rank's own disk"
     NET = "comes from a service"
+    SIGNAL = "is set by a signal"
 
 
 KINDS = {
@@ -85,6 +86,7 @@ _BY_CHANCE = re.compile(r"random|shuffle", re.IGNORECASE)
 _ASKS = re.compile(
     r"(ask|suggest|sample|draw|propose)(_|$)"
     r"|(get_)?(next|new|best|random)_(candidate|config|hyper_?param|param|point|suggestion|trial)\w*$"
+    r"|rand(int|n|om)?$|(get_)?random_(choice|element|float|int|integer|number|uniform|value)s?$"
 )
 
 

@@ -29,7 +29,8 @@ set of the optimizers that it has served instead of a flag.
 A model whose weights the script sets itself, such as a target network, is broadcast together with its source.
 So is a model that the loss depends on and that nothing trains, such as a random target. If the script keeps
 weights before the first step, to restore or to average them later, the model is also broadcast above the loop
-or the statement that keeps them.
+or the statement that keeps them. The same holds for a model whose predictions choose the first training
+data, such as the hardest rows: ranks that choose other rows may take different numbers of steps.
 
 With `keras = "3"` the flag is a `tf.Variable` and the broadcast a part of the step's graph: when a step is
 traced, an optimizer's variables have no value yet. AutoGraph must read the step, which serves one optimizer.
@@ -46,7 +47,7 @@ from trainshift.libraries import api
 from trainshift.python.names.values import Unknown
 from trainshift.python.source.edit import Change, Edit, Side
 from trainshift.python.syntax.chunk_syntax import Scope, Statement, dotted, last_name
-from trainshift.rewriting.edits.kept_weights import broadcast_above, kept_above
+from trainshift.rewriting.edits.early_weights import UNBUILT, broadcast_above, told_of
 from trainshift.rewriting.edits.rank_guards import printed
 from trainshift.rewriting.prerequisites import Prerequisites
 from trainshift.training.execution.executions import Executions
@@ -151,15 +152,15 @@ def _change(program: Program, report: Report, flag: Flag) -> Change:
         if name != dotted(step.pairs):
             edits += _bind_pairs(program, step, name)
     set_by_hand = program.fact(SetWeights)
-    copies, kept = set_by_hand.copies(step), set_by_hand.kept(step)
+    copies = set_by_hand.copies(step)
     variables += [target_of.of_model(copy, tf) for copy in copies]
     decisions = [_COPIED.format(copy) for copy in copies]
     fixed = [each for each in program.fact(FixedModels).beside(step) if each not in copies]
     variables += [target_of.of_model(each, tf) for each in fixed]
     decisions += [_FIXED.format(each) for each in fixed]
-    for place, name in kept:
-        requires += broadcast_above(program, place, name)
-        decisions.append(kept_above(program, place, name))
+    for early in set_by_hand.early(step):
+        requires += broadcast_above(program, early)
+        decisions.append(told_of(program, early))
     receiver = script.text(step.receiver, step.site) + (".optimizer" if step.on_batch else "")
     block = _block(program, flag, [*variables, target_of.of_optimizer(receiver, tf)])
     if isinstance(step.statement.node, ast.Return):
@@ -335,6 +336,8 @@ def _doubts(program: Program, step: Step, receiver: str) -> tuple[str, ...]:
     values = program.names.site_values(step.receiver, step.site)
     copy = program.fact(SetWeights).unnamed(step)
     begins = (OTHER_BEGINNING.format(copy),) if copy else ()
+    if name := program.fact(SetWeights).unbuilt(step.site, step.models):
+        begins = (*begins, UNBUILT.format(name))
     known = step.on_batch or program.names.may_be(values, *api.OPTIMIZERS)
     if known or not any(isinstance(value, Unknown) for value in values):
         return begins

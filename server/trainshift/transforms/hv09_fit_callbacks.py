@@ -56,7 +56,7 @@ from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.values import Instance
 from trainshift.python.source.edit import Change, Edit, Suits, Withheld
 from trainshift.python.syntax.chunk_syntax import Binding, Site, argument, last_name
-from trainshift.rewriting.edits.kept_weights import broadcast_above, kept_above
+from trainshift.rewriting.edits.early_weights import UNBUILT, broadcast_above, told_of
 from trainshift.rewriting.edits.list_edits import left, placed, put_first, run, titled
 from trainshift.rewriting.edits.rank_guards import guard_changes, only_argument
 from trainshift.rewriting.edits.root_elements import kept_to_root
@@ -165,16 +165,16 @@ def _fit(program: Program, report: Report, callbacks: Callbacks) -> Change | Wit
         return None
     target = program.script.statement_span(site.statement)
     title = titled("Broadcast from rank 0 when fit begins", callbacks)
-    kept = program.fact(SetWeights).kept_before(callbacks.fit) if BROADCAST in missing else []
+    early = program.fact(SetWeights).early_before(callbacks.fit) if BROADCAST in missing else []
     return report.change(
         title,
         target,
         tuple(edits),
-        tuple(edit for place, name in kept for edit in broadcast_above(program, place, name)),
+        tuple(edit for each in early for edit in broadcast_above(program, each)),
         doubts=_doubts(program, callbacks),
         decisions=(
             *_decisions(program, callbacks),
-            *(kept_above(program, place, name) for place, name in kept),
+            *(told_of(program, each) for each in early),
         ),
     )
 
@@ -219,6 +219,8 @@ def _doubts(program: Program, callbacks: Callbacks) -> tuple[str, ...]:
         doubts.append(assumed)
     if copy := program.fact(SetWeights).beside(callbacks.fit):
         doubts.append(OTHER_BEGINNING.format(copy))
+    if name := program.fact(SetWeights).unbuilt(callbacks.fit.site, [callbacks.fit.model]):
+        doubts.append(UNBUILT.format(name))
     return tuple(doubts)
 
 

@@ -28,6 +28,10 @@ Data are split alike on all ranks; otherwise each would test on rows that others
 draws the split, or samples before it, gets a seed, or rank 0 sends its result. If the length of the data
 depends on a draw, rank 0 makes that draw too.
 
+Targets that the script computes from its rows by a draw, such as clusters or the true weights of made data,
+must be the same on all ranks: rank 0 draws, or the report names the draw. Noise on each row stays each
+rank's own. Rank 0 also decides for all ranks whether a signal has come.
+
 Where a loop draws a task, trains on it and then sets the weights from those before (Reptile, first-order
 MAML), averaged gradients mix the tasks of all ranks. The report names the draw. Let rank 0 draw the task for
 all ranks, or average the weights after the task instead of its gradients.

@@ -311,8 +311,8 @@ class Flags:
         """Return whether a broadcast covers the step's variables, as far as the script shows."""
         if any(self._flag_of(above) for above in site.statement.path()) or self._follows_load(site):
             return False
-        kept = self._program.fact(SetWeights).kept(step)
-        if any(place is self._script.following(site.statement) for place, _ in kept):
+        early = self._program.fact(SetWeights).early(step)
+        if any(place is self._script.following(site.statement) for place, *_ in early):
             return False
         wanted = self._objects(step.receiver, step.site)
         for model in step.models:

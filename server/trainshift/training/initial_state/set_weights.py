@@ -8,7 +8,8 @@ weights that the script saves in arrays and restores later: the model is broadca
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 from trainshift.core.program import Program
 from trainshift.libraries import api
@@ -27,6 +28,7 @@ from trainshift.training.loops.execution_order import Course
 from trainshift.training.loops.fits import Fit, Fits
 from trainshift.training.loops.steps import VARIABLE_LISTS, Step
 from trainshift.training.loops.what_trains import WhatTrains
+from trainshift.training.ranks.training_data import TrainingData
 
 OTHER_BEGINNING = (
     "the script sets the weights of {}, which may start different on each rank; broadcast them too"
@@ -40,6 +42,15 @@ _COPYING = frozenset(
 # The methods of a callback that run before the end of the first step.
 _FIRST = ("set_model", "on_train_begin", "on_epoch_begin", "on_train_batch_begin", "on_batch_begin")
 _ASSIGN = "assign"
+
+
+class Early(NamedTuple):
+    """A statement at which a model is broadcast before a loop uses its weights, with the model's name."""
+
+    place: Statement
+    name: str
+    predicts: bool = False
+    """True if its predictions choose training data there, and False if its weights are copied."""
 
 
 class SetWeights:
@@ -87,46 +98,70 @@ class SetWeights:
         late = at.statement is not None and self._start(at.statement) > max(ends, default=0)
         return late and at.scope.function() is None
 
-    def kept(self, step: Step) -> list[tuple[Statement, str]]:
-        """The statements at which a step's models are broadcast before their weights are copied, with the
-        names.
-        """
-        return self._kept(step.site, step.models)
+    def early(self, step: Step) -> list[Early]:
+        """The statements at which a step's models are broadcast before their weights are used."""
+        return self._early(step.site, step.models)
 
-    def kept_before(self, fit: Fit) -> list[tuple[Statement, str]]:
-        """The statements at which a `fit`'s model is broadcast before its weights are copied, with the names.
+    def early_before(self, fit: Fit) -> list[Early]:
+        """The statements at which a `fit`'s model is broadcast before its weights are used.
 
         A callback that saves weights at the start of the training does so before Horovod's callback
         broadcasts.
         """
-        found = self._kept(fit.site, [fit.model])
+        found = self._early(fit.site, [fit.model])
         if not fit.site.deferred and dotted(fit.model) and any(map(self._keeps_first, self._callbacks)):
-            found.append((fit.site.statement, dotted(fit.model)))
+            found.append(Early(fit.site.statement, dotted(fit.model)))
         return list(dict.fromkeys(found))
 
     @cached_property
     def keeps_before_fits(self) -> bool:
-        """Return whether weights are kept before any `fit`."""
-        return any(map(self.kept_before, self._program.fact(Fits).fits))
+        """Return whether weights are used before any `fit`."""
+        return any(map(self.early_before, self._program.fact(Fits).fits))
 
-    def _kept(self, site: Site, models: list[ast.expr]) -> list[tuple[Statement, str]]:
+    def _early(self, site: Site, models: list[ast.expr]) -> list[Early]:
+        found: dict[Early, None] = {}
+        for at, around, is_unbuilt in self._used_first(site, models, self._read):
+            assert at.statement is not None
+            # The loop may call the model first, and it has no variables before.
+            found[Early(at.statement if is_unbuilt else around, dotted(at.node))] = None
+        for at, around, is_unbuilt in self._used_first(site, models, self._predicting):
+            if not is_unbuilt and Early(around, dotted(at.node)) not in found:
+                found[Early(around, dotted(at.node), predicts=True)] = None
+        return list(found)
+
+    def unbuilt(self, site: Site, models: list[ast.expr]) -> str:
+        """The call of a model without variables that chooses its first training data, so that nothing can
+        be broadcast before; or "".
+        """
+        used = self._used_first(site, models, self._predicting)
+        return next((dotted(at.node) for at, _, is_unbuilt in used if is_unbuilt), "")
+
+    def _used_first(
+        self, site: Site, models: list[ast.expr], used: Iterable[tuple[Occurrence, bool]]
+    ) -> Iterator[tuple[Occurrence, Statement, bool]]:
+        """Yield the uses of trained models before the first step, with the outermost loop around each, and
+        whether the model has no variables before.
+        """
         trained = [Occurrence(each, site.scope, site.statement) for each in models]
         names = {dotted(name.node) for model in trained for name in self._plain(model)}
         values = {each for model in trained for each in self._names.values(*model[:3])} - {UNKNOWN}
         put_back = {dotted(name.node) for each in self._set for name in self._plain(each)} & names
-        found: dict[tuple[Statement, str], None] = {}
-        is_unbuilt = any(map(self._program.fact(Broadcasts).is_unbuilt, trained if self._read else ()))
-        for at, is_whole in self._read if trained else ():
+        is_unbuilt = any(map(self._program.fact(Broadcasts).is_unbuilt, trained if used else ()))
+        for at, is_whole in used if trained else ():
             assert at.statement is not None
-            # The loop may call the model first, and it has no variables before.
             around = self._outermost(at.statement)
             place = at.statement if is_unbuilt else around
             here = {dotted(each.node) for each in self._plain(at)}
             is_trained = bool(here & names) or bool(values & self._names.values(*at[:3]))
             is_own = is_whole and not here & put_back
             if is_trained and not is_own and self._can_send(place) and self._comes_first(at, around, site):
-                found[place, dotted(at.node)] = None
-        return list(found)
+                yield at, around, is_unbuilt
+
+    @cached_property
+    def _predicting(self) -> list[tuple[Occurrence, bool]]:
+        """The models whose predictions choose training data."""
+        found = self._program.fact(TrainingData).chosen_by
+        return [(each, False) for each in found if dotted(each.node)]
 
     @cached_property
     def _read(self) -> list[tuple[Occurrence, bool]]:

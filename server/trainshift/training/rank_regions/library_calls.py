@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import itertools
+import re
 import sys
 
 from trainshift.core.libraries import Libraries
@@ -23,8 +24,9 @@ from trainshift.python.syntax.chunk_syntax import (
     is_alone,
     last_name,
 )
-from trainshift.python.syntax.node_classes import LOOPS
+from trainshift.python.syntax.node_classes import FUNCTIONS, LOOPS
 from trainshift.training.horovod.existing_use import Horovod
+from trainshift.training.loops.what_trains import WhatTrains
 from trainshift.training.rank_regions.guard_forms import Form, is_context_manager
 from trainshift.training.rank_regions.library_effects import Acting, is_method
 from trainshift.training.rank_regions.readers import Readers
@@ -46,6 +48,7 @@ class LibraryCalls:
         self._libraries = program.fact(Libraries)
         self._acting = program.fact(Acting)
         self._readers = program.fact(Readers)
+        self._trains = program.fact(WhatTrains)
 
     @cached_property
     def names(self) -> frozenset[str]:
@@ -189,8 +192,8 @@ class LibraryCalls:
         """The calls that every rank makes although perhaps only one should, by their packages.
 
         They are statements that call unknown libraries, directly or through their objects, and that do not
-        set anything up.  Or they act beyond this program, and their result is used, or their command is
-        unknown.
+        set anything up; or they open a file to write, or wrap a function that trains, as a notifier does.
+        Or they act beyond this program, and their result is used, or their command is unknown.
         """
         found: dict[str, list[Site]] = {}
         outside = dict(self._libraries.sites(Role.OUTSIDE))
@@ -199,7 +202,12 @@ class LibraryCalls:
                 found.setdefault(known.package, []).append(site)
         for site in self._script.sites if self._unknown else ():
             if (
-                (is_alone(site) or (_is_kept(site) and site.name.startswith(_ACTING)))
+                (
+                    is_alone(site)
+                    or (_is_kept(site) and site.name.startswith(_ACTING))
+                    or _opens_to_write(site)
+                    or self._wraps_training(site)
+                )
                 and site not in outside
                 and not site.name.startswith(_SETTING_UP)
                 and not self._horovod.site_on_root(site)
@@ -207,6 +215,14 @@ class LibraryCalls:
                 for package in self._packages_behind(site) & self._unknown:
                     found.setdefault(package, []).append(site)
         return found
+
+    def _wraps_training(self, site: Site) -> bool:
+        """Return whether a call makes the decorator of a function that trains."""
+        node = site.statement.node
+        if not isinstance(node, FUNCTIONS) or site.node not in node.decorator_list:
+            return False
+        trains = self._trains.statement_trains
+        return any(map(trains, site.statement.branches["body"]))
 
     def _is_left(self, site: Site, known: Entry) -> bool:
         acts = not known.listed("begins") and self._acting.acts_outside(site, known)
@@ -261,6 +277,7 @@ _SETTING_UP = (
 )  # fmt: skip
 # Prefixes of calls that act, whatever becomes of their results.
 _ACTING = ("dump", "export", "log_", "publish", "push", "report", "save", "send", "track", "upload", "write")
+_MODE = re.compile("([wax][bt]?[+-]?|r[bt]?[+])[bt]?")
 # Libraries whose members with such names are handled elsewhere.
 _KNOWN = frozenset({"horovod", "tensorflow_datasets", "rich", "click", "joblib"})
 
@@ -271,6 +288,14 @@ def _is_kept(site: Site) -> bool:
     if isinstance(site.parent, ast.Lambda):
         return site.parent.body is site.node
     return isinstance(node, ast.Assign | ast.AnnAssign | ast.Return) and node.value is site.node
+
+
+def _opens_to_write(site: Site) -> bool:
+    """Return whether a call gets a mode in which something is written: ``open_group(path, mode="w")``."""
+    mode = argument(site.node, 1, "mode")
+    return (
+        isinstance(mode, ast.Constant) and isinstance(mode.value, str) and bool(_MODE.fullmatch(mode.value))
+    )
 
 
 def bound_to(site: Site) -> str:

@@ -39,10 +39,12 @@ from trainshift.training.loops.steps import VARIABLE_LISTS, Gradient, Steps
 from trainshift.training.loops.stops import Stops
 from trainshift.training.loops.what_trains import WhatTrains
 from trainshift.training.ranks.decisions import Decisions
+from trainshift.training.ranks.drawn_targets import DrawnTargets
 from trainshift.training.ranks.loss_states import LossStates
 from trainshift.training.ranks.meta_steps import MetaSteps
 from trainshift.training.ranks.own_batches import OwnBatches
 from trainshift.training.ranks.sink_inputs import counts, data_of, given_to, turns_around
+from trainshift.training.ranks.training_data import TrainingData
 from trainshift.training.ranks.weights_between_steps import WeightsBetweenSteps
 from trainshift.training.uniformity.backward_slice import Trails
 from trainshift.training.uniformity.chosen_rows import ChosenRows
@@ -83,6 +85,7 @@ class Sink(Enum):
     STATE = "a layer would keep other values on each rank"
     LOSS = "a loss would use other values on each rank"
     TASK = "the ranks' inner steps would average over different tasks"
+    TARGETS = "ranks would learn different targets"
     PATH = "ranks would look for different files"
     SPLIT = "ranks would test on rows that others train on"
 
@@ -115,6 +118,7 @@ class Sinks:
         self._program = program
         self._script = program.script
         self._names = program.names
+        self._data = program.fact(TrainingData)
 
     @cached_property
     def divergences(self) -> list[Divergence]:
@@ -136,7 +140,8 @@ class Sinks:
                 key = sink, cause.at.node, at.node if is_test else None
                 found.setdefault(key, Divergence(sink, at, cause, is_test))
         tasks = (Divergence(Sink.TASK, *each) for each in self._program.fact(MetaSteps).mixed)
-        for each in (*self._of_splits(), *tasks):
+        targets = (Divergence(Sink.TARGETS, *each) for each in self._program.fact(DrawnTargets).all)
+        for each in (*self._of_splits(), *tasks, *targets):
             found.setdefault((each.sink, each.cause.at.node, None), each)
         return list(found.values())
 
@@ -177,14 +182,14 @@ class Sinks:
 
     def _of_splits(self) -> Iterator[Divergence]:
         """Yield the draws that split data into rows for training and rows for testing."""
-        if not self._program.fact(Uniformity).asks_any or not self._trained:
+        if not self._program.fact(Uniformity).asks_any or not self._data.trained:
             return
         draws = self._program.fact(ChosenRows).draws
         tested = [(at, draws(at)) for at in self._tested]
         if not any(causes for _, causes in tested) and "hash" not in self._script.identifiers:
             return
         training: dict[ast.AST, list[Divergence]] = {}
-        for at in self._trained:
+        for at in self._data.trained:
             for node, cause in draws(at).items():
                 training.setdefault(node, []).append(Divergence(Sink.SPLIT, at, cause))
         hashed = {node for node, cause in training.items() if self._hashes(cause[0].cause)}
@@ -205,7 +210,7 @@ class Sinks:
             for each in self._program.fact(Steps).gradients
             if (given := argument(each.site.node, 0, "target")) is not None
         )
-        calls = (each.node for at in (*losses, *self._trained) for each in behind(at))
+        calls = (each.node for at in (*losses, *self._data.trained) for each in behind(at))
         return {part for call in calls if isinstance(call, ast.Call) for part in arguments(call)}
 
     def _hashes(self, cause: Cause) -> bool:
@@ -234,23 +239,6 @@ class Sinks:
         return self._names.callers(function)[0] or list(self._script.sites_named(function.name))
 
     @cached_property
-    def _trained(self) -> list[Occurrence]:
-        """The data that models are trained on."""
-        found: list[Occurrence] = []
-        for loop in self._program.fact(Loops).own:
-            for site in loop.sites if loop.is_call else ():
-                found += (of_call(site).part(each) for each in data_of(site))
-        trains = self._program.fact(WhatTrains).statement_trains
-        for statement in self._script.statements:
-            if isinstance(statement.node, ast.For) and trains(statement):
-                found.append(Occurrence(statement.node.iter, statement.scope, statement))
-        is_under_tape = self._program.fact(Uniformity).is_under_tape
-        for site in self._calls_of_models:
-            if is_under_tape(site):
-                found += map(of_call(site).part, site.node.args[:1])
-        return found
-
-    @cached_property
     def _tested(self) -> list[Occurrence]:
         """The data that models are tested on."""
         found: list[Occurrence] = []
@@ -261,21 +249,10 @@ class Sinks:
             if given is not None:
                 found.append(of_call(site).part(given))
         is_under_tape = self._program.fact(Uniformity).is_under_tape
-        for site in self._calls_of_models:
+        for site in self._data.calls_of_models:
             if not is_under_tape(site):
                 found += map(of_call(site).part, site.node.args[:1])
         return found
-
-    @cached_property
-    def _calls_of_models(self) -> list[Site]:
-        return [
-            site
-            for site in self._script.sites
-            if isinstance(site.node.func, ast.Name | ast.Attribute)
-            and site.node.args
-            and self._names.may_be(self._names.callee(site), *api.MODEL)
-            and any(isinstance(each, Instance) for each in self._names.callee(site))
-        ]
 
     def _all(self) -> Iterator[_Arrival]:
         """Yield every place at which values arrive; a variable that arrives brings what it is set to."""

@@ -175,6 +175,11 @@ class Uniformity:
         """
         return (each for each, _ in reachable([(at, Of.VALUE)], self._steps, _key))
 
+    def computed_from(self, at: Occurrence) -> Iterator[Occurrence]:
+        """Yield the expressions whose values decide a value, and not only its length."""
+        found = reachable([(at, Of.VALUE)], self._steps, _key)
+        return (each for each, of in found if of is Of.VALUE)
+
     def _behind_unless(
         self, is_uniform: Callable[[ast.AST], bool] | None, is_whole: bool
     ) -> Callable[[Reached], Iterable[Reached]]:
@@ -304,6 +309,9 @@ class Uniformity:
         if isinstance(at.node, ast.Name) and (searched := self._searching(at.scope.function())):
             if any(each.kind == "parameter" for each in self._names.bindings(at)):
                 return cause_of(CauseKind.PERHAPS, searched)
+        if self._handlers and isinstance(at.node, ast.Name | ast.Attribute):
+            if any(each.scope.function() in self._handlers for each in self._names.bindings(at)):
+                return Cause(CauseKind.SIGNAL, at, None)
         if self._is_number(at, RANK):
             called = self._script.site_of(at.node) if isinstance(at.node, ast.Call) else None
             return Cause(CauseKind.RANK, at, called)
@@ -485,6 +493,11 @@ class Uniformity:
         if function is None or site is None or not isinstance(function.node, FUNCTIONS):
             return None
         others = [each for each in arguments(site.node) if last_name(each) != function.name]
+        if isinstance(site.node.func, ast.Attribute):
+            # An optimizer of a library knows the space that it searches.
+            owners = self._names.site_values(site.node.func.value, site)
+            made = (each.node for each in owners if isinstance(each, Instance))
+            others += (given for each in made for given in arguments(each))
         passed_on = [each for each in others if each in site.node.args]
         needed = len(parameters(function.node.args)) - len(defaults(function.node.args))
         is_called = len(passed_on) >= needed > 0
@@ -492,6 +505,17 @@ class Uniformity:
             others = [each for each in others if each not in passed_on]
         names = [each for each in others if isinstance(each, ast.Constant) and isinstance(each.value, str)]
         return site if len(others) > len(names) else None
+
+    @cached_property
+    def _handlers(self) -> frozenset[Scope | None]:
+        """The functions that run when a signal comes, which each rank gets at a time of its own."""
+        handed = (
+            (site, given)
+            for site in self._script.sites_named("signal", "add_signal_handler")
+            if (given := argument(site.node, 1, "handler", "callback")) is not None
+        )
+        values = (each for site, given in handed for each in self._names.site_values(given, site))
+        return frozenset(each.scope for each in values if isinstance(each, Function))
 
     @cached_property
     def _differing(self) -> frozenset[str]:

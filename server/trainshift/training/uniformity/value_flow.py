@@ -7,14 +7,15 @@ fetches of sessions. The result of a collective does not depend on a single rank
 from __future__ import annotations
 
 import ast
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator
 
 from msgspec.structs import replace
 
 from trainshift.core.libraries import Libraries
 from trainshift.core.program import Program
-from trainshift.libraries import api, divergence
+from trainshift.libraries import api, divergence, entries
 from trainshift.libraries.entries import Role
+from trainshift.python.flow.traversal import reachable
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import Occurrence, of_call
 from trainshift.python.names.values import Function, Instance, UserInstance
@@ -205,14 +206,39 @@ class ValueFlow:
                     yield from tests_around(where, None)
             if function.is_generator:
                 yield from map(at.part, arguments(node))
-        if functions or last_name(node.func) in _GIVING_RESULTS:
+        if functions:
             return
+        if last_name(node.func) in _GIVING_RESULTS:
+            owner = node.func.value if isinstance(node.func, ast.Attribute) else None
+            if owner is None or not self._is_drawing(at.part(owner)):
+                return
         if isinstance(node.func, ast.Attribute) and not self._names.member_of_library(node.func):
             yield at.part(node.func.value)
         shown = self._program.fact(Libraries).called(site, Role.PRINTS)
         silencing = shown.text("argument") if shown is not None else ""
         quiet = argument(node, None, silencing) if silencing else None
         yield from (at.part(given) for given in arguments(node) if given is not quiet)
+
+    def _is_drawing(self, at: Occurrence) -> bool:
+        """Return whether an object is an estimator of a library that fits by random numbers, such as
+        clusters.
+        """
+        for each in reachable([at], self._fitted, lambda one: (one.node, one.scope)):
+            for value in self._names.values(*each[:3]):
+                known = entries.entry(value.cls) if isinstance(value, Instance) else None
+                if known is not None and known.role is Role.DRAWS:
+                    return True
+        return False
+
+    def _fitted(self, at: Occurrence) -> Iterable[Occurrence]:
+        """The sources of an object, and the estimator that a call of `fit` returns."""
+        if isinstance(at.node, ast.Call):
+            function = at.node.func
+            if isinstance(function, ast.Attribute) and function.attr == "fit":
+                return (at.part(function.value),)
+            return ()
+        step = self._names.steps_back(at) if isinstance(at.node, ast.Name | ast.Attribute) else None
+        return step.sources if step is not None else ()
 
     def is_collected(self, at: Occurrence) -> bool:
         """Return whether an expression is a call of a collective, whose result all ranks share.
