@@ -17,6 +17,8 @@ conditional expression. If an argument does something that every rank must do (a
                                             if hvd.rank() == 0:
                                                 print(printed)
 
+Several of these in a row stay apart, so that each value is printed before the next one is computed.
+
 TensorFlow 1 logs its progress (`tf.logging.set_verbosity(tf.logging.INFO)`) on rank 0 only.
 
 A `print` of your own, or one that shows the rank, is left alone. So are `input()`, `plt.show()` and

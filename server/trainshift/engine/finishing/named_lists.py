@@ -27,7 +27,22 @@ from trainshift.python.source.edit import Edit
 _ROOT = re.compile(r"[\w.]+\.rank\(\) == 0")
 _ONLY = ".rank() == 0"
 _STILL = frozenset(
-    {"abs", "ceil", "float", "floor", "int", "len", "max", "min", "rank", "round", "size", "str"}
+    {
+        "abs",
+        "ceil",
+        "float",
+        "floor",
+        "int",
+        "iter",
+        "len",
+        "max",
+        "min",
+        "rank",
+        "round",
+        "size",
+        "str",
+        "zip",
+    }
 )
 _ADDING = frozenset({"append", "extend", "insert"})
 _ACTING = (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)
@@ -175,7 +190,7 @@ def _above(edited: Edited, manner: Manner, listed: _Listed) -> _Naming | None:
         or isinstance(listed.around[0], ast.ClassDef)
         or not _begins_line(edited, at)
         or not edited.is_one(at, _end(edited, listed.value))
-        or not _is_still_before(listed)
+        or not (_is_still_before(listed) or _is_same_anywhere(listed))
     ):
         return None
     start, end = _start(edited, listed.value), _end(edited, listed.value)
@@ -233,6 +248,49 @@ def _is_still_before(listed: _Listed) -> bool:
     ]
     acts = any(isinstance(part, _ACTING) for part in ast.walk(call))
     return not acts and all(map(_is_still, before))
+
+
+def _is_same_anywhere(listed: _Listed) -> bool:
+    """Return whether no element of a list depends on what its call evaluates before: each is an object of
+    Horovod's, or a variable of the function that no function inside may change.
+    """
+    scope = listed.around[0]
+    if not isinstance(scope, ast.FunctionDef | ast.AsyncFunctionDef):
+        return False
+    parts = [part for each in listed.value.elts for part in _given(each)]
+    names = {part.id for part in parts if isinstance(part, ast.Name)}
+    return (
+        all(isinstance(part, ast.Name) or _is_plain_call(part) for part in parts)
+        and names <= _own_names(scope)
+        and not any(isinstance(part, _ACTING) for part in ast.walk(listed.call))
+    )
+
+
+def _given(element: ast.expr) -> list[ast.expr]:
+    """The elements of a list for rank 0 that stands in a list; else the element itself."""
+    given = element.value if isinstance(element, ast.Starred) else None
+    is_for_root = (
+        isinstance(given, ast.IfExp) and isinstance(given.body, ast.List) and _is_empty(given.orelse)
+    )
+    return given.body.elts if is_for_root else [element]  # type: ignore[union-attr]
+
+
+def _own_names(function: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
+    """The names that a function binds, and that neither it nor a function inside declares elsewhere."""
+    inside = {
+        part
+        for each in ast.walk(function)
+        if each is not function and isinstance(each, (*_DEFERRED, ast.comprehension))
+        for part in ast.walk(each)
+    }
+    bound = {each.arg for each in ast.walk(function.args) if isinstance(each, ast.arg)}
+    declared: set[str] = set()
+    for each in ast.walk(function):
+        if isinstance(each, ast.Global | ast.Nonlocal):
+            declared.update(each.names)
+        elif isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store) and each not in inside:
+            bound.add(each.id)
+    return bound - declared
 
 
 def _is_still(node: ast.expr) -> bool:
