@@ -75,6 +75,10 @@ def derive(
     module = Module(text, function)
     try:
         return _derived(module, function, mode, wrt, name)
+    except RecursionError:
+        node = module.function(function)
+        said = f"{function} is nested too deeply to be read: split its longest expression"
+        return Refused(function, mode, (Refusal(node.lineno, node.col_offset + 1, said),))
     finally:
         module.forget()
 
@@ -175,14 +179,14 @@ def _made(module: Module, node: ast.FunctionDef, mode: Mode, by: list[str], made
         if checks.of_expanded():
             raise checks.impossible
         return Made(build, build.functions_made())
-    except RecursionError as wrong:
-        raise refused_at(node, f"{node.name} is nested too deeply to be read") from wrong
     except Diverges as wrong:
         said = (
             f"Trainshift cannot tell which names of {node.name} share an object: split it into "
             "smaller functions"
         )
         raise refused_at(node, said) from wrong
+    except RecursionError:
+        raise
     except (AssertionError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as wrong:
         # An internal error is reported in the place of the reason, but marked as ours.
         said = f"an internal error, please report it: {type(wrong).__name__} {wrong}"
@@ -279,7 +283,22 @@ def _listed(build: Analysis) -> list[ast.stmt]:
 def _lasting(build: Analysis) -> list[ast.stmt]:
     """The statement that checks which arguments are no iterators, where only their caller knows."""
     names = used_up(build)
-    return [_checking(build, "_lasting", names)] if names else []
+    known = [terms.constant(each) for each in _attributes(build)] if names else []
+    return [_checking(build, "_lasting", names, *([ast.Tuple(known)] if known else []))] if names else []
+
+
+def _attributes(build: Analysis) -> list[str]:
+    """The attributes that the functions read of objects, without those of libraries and called methods."""
+    found = set[str]()
+    for function in build.every():
+        nodes = list(terms.own_nodes(function.body))
+        methods = {id(each.func) for each in nodes if isinstance(each, ast.Call)}
+        found |= {
+            each.attr
+            for each in nodes
+            if isinstance(each, ast.Attribute) and id(each) not in methods and function.dotted(each) is None
+        }
+    return sorted(found)
 
 
 def _taken(module: Module, helpers: Collection[str]) -> tuple[Refusal, ...]:

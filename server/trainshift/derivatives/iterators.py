@@ -162,8 +162,7 @@ class Iterators:
                 ways = self._ways(reader, value)
                 return _element(ways) | (ways if isinstance(part, ast.Slice) else _NONE)
             case ast.Attribute(value):
-                # What an argument's attributes are is not known, and is not looked at when it is checked.
-                return _NONE if id(value) in self._arguments else _element(self._ways(reader, value))
+                return _element(self._ways(reader, value))
             case ast.Starred(value) | ast.NamedExpr(value=value):
                 return self._ways(reader, value)
             case ast.IfExp(_, one, other):

@@ -313,6 +313,44 @@ def test_an_argument_that_can_be_gone_through_only_once(text: str, place: str) -
         f(2.0, [iter([1.5, 2.5])] if inner else (each for each in [1.5, 2.5]))
 
 
+class Box:
+    """An object that keeps something, with a property that gives it."""
+
+    def __init__(self, held: Any) -> None:
+        self.held = held
+        self.own = self
+
+    @property
+    def shown(self) -> Any:
+        return self.held
+
+    @property
+    def anew(self) -> Any:
+        return iter(list(self.held))
+
+
+@pytest.mark.parametrize(
+    ("lines", "held", "place"),
+    [
+        ("for i, a in enumerate(box.held):\n        s += a * x", [1.5, 2.5], "box.held"),
+        ("for i, a in enumerate(box.shown):\n        s += a * x", [1.5, 2.5], "box.shown"),
+        ("for a in list(box.held['k']):\n        s += a * x", {"k": [1.5, 2.5]}, "box.held['k']"),
+        ("for a in list(box.own.own.held):\n        s += a * x", [1.5, 2.5], "box.held"),
+        ("kept = box.held\n    for a, b in zip(kept, [1, 1]):\n        s += a * x", [1.5, 2.5], "box.held"),
+        ("for a in list(box.anew):\n        s += a * x", [1.5, 2.5], ""),
+    ],
+)
+def test_an_object_that_keeps_what_can_be_gone_through_only_once(lines: str, held: Any, place: str) -> None:
+    answer = derive(f"def f(x, box):\n    s = 0.0\n    {lines}\n    return s\n", "f", "reverse", ["x"])
+    assert isinstance(answer, Derived), answer
+    f = loaded(answer.text).f_grad
+    assert f(2.0, Box(held)) == (8.0, (4.0,))
+    if place:
+        once = {"k": iter(held["k"])} if isinstance(held, dict) else iter(held)
+        with pytest.raises(ValueError, match=re.escape(f"{place} can be gone through only once")):
+            f(2.0, Box(once))
+
+
 @pytest.mark.parametrize(
     "lines",
     [

@@ -308,3 +308,13 @@ def smoothed(points, edges, rate):
     found = derive(text, "smoothed")
     assert isinstance(found, Derived)
     assert found.wrt == ("points", "rate")
+
+
+@pytest.mark.parametrize("mode", ["forward", "reverse"])
+def test_an_expression_that_is_too_deep_is_refused_with_its_place(mode: Mode) -> None:
+    found = derive(
+        f"def near(x):\n    return x\n\n\ndef f(x):\n    return {' + '.join(['x'] * 900)}\n", "f", mode
+    )
+    assert isinstance(found, Refused)
+    said = "f is nested too deeply to be read: split its longest expression"
+    assert [(each.line, each.message) for each in found.refusals] == [(5, said)]

@@ -228,6 +228,24 @@ def test_what_stands_too_deep_to_be_read_is_unknown() -> None:
     assert Truth.PYTHON not in _truths(text)
 
 
+@pytest.mark.parametrize(
+    ("line", "inner"),
+    [
+        ("d['k#'] = d", "d['k1']['k2']['x']"),
+        ("e.append(e)", "e[0][0][0]"),
+        ("d['k#'] = e; e.append(d)", "e[0]['k1'][0]"),
+        ("d.update(k#=[d])", "d['k1'][0]['x']"),
+        ("d = [d, d, d, d]", f"d{'[0]' * 50}"),
+    ],
+)
+def test_containers_that_hold_themselves_many_times(line: str, inner: str) -> None:
+    """Without a limit, the parts of such a value grow as the sixth power of the number of lines."""
+    lines = "".join(f"    {line.replace('#', str(each))}\n" for each in range(50))
+    start = f"{START}    d = {{}}\n    e = []\n{lines}"
+    assert _truths(f"{start}    if x > 0:\n        x = x + 1\n    return x\n") == {Truth.GRAPH}
+    assert Truth.PYTHON not in _truths(f"{start}    if {inner}:\n        x = x + 1\n    return x\n")
+
+
 def test_a_function_that_cannot_be_read_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     def walk(*_: object) -> AbstractValue:
         raise RecursionError

@@ -50,7 +50,7 @@ class Module:
         plain = text.removeprefix("\ufeff")
         chunks = parse(plain, is_kept=False)
         if isinstance(chunks, ParseFailure):
-            raise NotFound(f"line {chunks.line} cannot be read as Python")
+            raise NotFound(f"line {chunks.line} cannot be read as Python: {chunks.message}")
         self.script = Script(Code(Source(plain), chunks))
         self.body = [each.node for each in self.script.top]
         self.all_functions = {each.name: each for each in self.body if isinstance(each, ast.FunctionDef)}

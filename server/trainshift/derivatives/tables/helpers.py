@@ -52,12 +52,26 @@ def _apart(others={}, /, **given):
             if isinstance(each, (dict, list, tuple)):
                 visit(each, name, own is given)
 ''',
-    "_lasting": _checking(
-        "_lasting(**given)",
-        "iterators, which can be gone through only once",
-        'hasattr(x, "__next__")',
-        "can be gone through only once: pass a list",
-    ),
+    "_lasting": '''
+def _lasting(attributes=(), /, **given):
+    """Raises ValueError for iterators, which can be gone through only once; also in these attributes."""
+    seen = set()
+    def visit(x, place):
+        if hasattr(x, "__next__"):
+            raise ValueError(f"{place} can be gone through only once: pass a list")
+        if id(x) in seen:
+            return
+        seen.add(id(x))
+        if isinstance(x, (dict, list, tuple)):
+            for key, each in x.items() if isinstance(x, dict) else enumerate(x):
+                visit(each, f"{place}[{key!r}]")
+        for name in attributes:
+            each = getattr(x, name, None)
+            if each is not None and each is getattr(x, name, None):
+                visit(each, f"{place}.{name}")
+    for name, each in given.items():
+        visit(each, name)
+''',
     "_listed": _checking(
         "_listed(most, /, **given)",
         "arrays of more than most dimensions, where lists behave differently",

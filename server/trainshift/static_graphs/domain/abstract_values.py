@@ -32,6 +32,8 @@ Size: TypeAlias = "int | Dim"
 Shape: TypeAlias = tuple[Size, ...]
 MOST_DEEP = 6
 """The depth to which nested containers are followed; deeper elements are unknown."""
+MOST_PARTS = 2000
+"""The number of parts of a value to which its containers are followed below their first elements."""
 NUMBER = "number"
 """The dtype of what is surely not of bools, and of which nothing else is known."""
 
@@ -200,8 +202,10 @@ class AbstractValue(Struct, frozen=True):
             and len(self.items) == len(other.items)
         ):
             items = tuple(a.joined(b) for a, b in zip(self.items, other.items, strict=True))
-        one, another = self.whole_element, other.whole_element
-        element = one if another is None else another if one is None else one.joined(another)
+        element = None
+        if items is None:
+            one, another = self.whole_element, other.whole_element
+            element = one if another is None else another if one is None else one.joined(another)
         return AbstractValue(
             tensor,
             self.python | other.python,
@@ -210,7 +214,7 @@ class AbstractValue(Struct, frozen=True):
             self.unbound or other.unbound,
             self.constant if _same(self.constant, other.constant) else NO_CONSTANT,
             items,
-            element if items is None else None,
+            element,
             self.things | other.things,
             self.sources | other.sources,
             self.views | other.views,
@@ -240,19 +244,32 @@ class AbstractValue(Struct, frozen=True):
         return replace(self, unbound=False) if self.unbound else self
 
 
-def shallow(value: AbstractValue, deep: int = MOST_DEEP) -> AbstractValue:
+def shallow(value: AbstractValue) -> AbstractValue:
     """Return a value without its parts below a depth.
 
-    Otherwise a list that is repeatedly put into itself would grow forever.
+    Otherwise a list that is repeatedly put into a new one would grow forever, and lists that hold one another
+    often would have too many parts to be read.
     """
+    level, parts = [value], 0
+    for depth in range(MOST_DEEP):
+        inner = [each.items if each.items is not None else (each.element,) for each in level]
+        parts += sum(map(len, inner))
+        if depth and parts > MOST_PARTS:
+            return _cut(value, depth)
+        level = [one for each in inner for one in each if one is not None]
+    return _cut(value, MOST_DEEP) if level else value
+
+
+def _cut(value: AbstractValue, deep: int) -> AbstractValue:
+    """Return a value whose parts below a depth are unknown."""
     if value.items is None and value.element is None:
         return value
     if deep == 0:
         return replace(value, items=None, keys=None, element=UNKNOWN)
     if value.items is not None:
-        return replace(value, items=tuple(shallow(each, deep - 1) for each in value.items))
+        return replace(value, items=tuple(_cut(each, deep - 1) for each in value.items))
     assert value.element is not None
-    return replace(value, element=shallow(value.element, deep - 1))
+    return replace(value, element=_cut(value.element, deep - 1))
 
 
 def _same_keys(one: tuple[object, ...] | None, other: tuple[object, ...] | None) -> bool:

@@ -59,7 +59,7 @@ from trainshift.static_graphs.reading.elements import (
 from trainshift.static_graphs.reading.entries import NOT_TO_STATIC, TO_STATIC, forward_of, is_layer
 from trainshift.static_graphs.reading.frame import Call, Frame, Words, at_site, truth_of
 from trainshift.static_graphs.reading.function import Truth
-from trainshift.static_graphs.reading.stores import MUTABLE, Cell, places_in
+from trainshift.static_graphs.reading.stores import MUTABLE, Cell, places_in, put_into
 from trainshift.static_graphs.tables import api
 from trainshift.static_graphs.tables.api import Operation
 from trainshift.static_graphs.tables.layers import shape_after
@@ -757,8 +757,9 @@ class Evaluator:
 
     def _grow(self, called: ast.Attribute, base: AbstractValue, call: Call) -> None:
         """Add elements to a container."""
-        name, given, words = called.attr, call.given, call.words
-        grown = base
+        name, grown = called.attr, base
+        given = [put_into(base.places, each) for each in call.given]
+        words = {word: put_into(base.places, each) for word, each in call.words.items()}
         if name == "update":
             for each in given:
                 grown = updated(grown, each)

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from trainshift.python.names.script import Script
 from trainshift.python.syntax.chunk_syntax import Scope
 from trainshift.python.values.heap import Attribute
-from trainshift.static_graphs.domain.abstract_values import NOTHING, AbstractValue, join, shallow
+from trainshift.static_graphs.domain.abstract_values import NOTHING, UNKNOWN, AbstractValue, join, shallow
 
 MUTABLE = frozenset({"list", "dict", "set"})
 
@@ -75,6 +75,18 @@ def placed(value: AbstractValue, place: ast.AST) -> AbstractValue:
     if value.python & MUTABLE and not value.places:
         return replace(value, places=frozenset({place}))
     return value
+
+
+def put_into(places: frozenset[ast.AST], value: AbstractValue) -> AbstractValue:
+    """Return a value as an element of a container made at some places: if it holds that container itself,
+    the elements of this inner one are unknown.
+    """
+    if value.places & places:
+        return replace(value, items=None, keys=None, element=UNKNOWN)
+    if value.items is not None:
+        items = tuple(put_into(places, each) for each in value.items)
+        return value if items == value.items else replace(value, items=items)
+    return value if value.element is None else replace(value, element=put_into(places, value.element))
 
 
 def places_in(value: AbstractValue) -> Iterator[ast.AST]:

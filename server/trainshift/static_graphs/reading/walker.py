@@ -44,6 +44,7 @@ from trainshift.static_graphs.reading.stores import (
     Stores,
     outer_name,
     placed,
+    put_into,
     store,
     with_stored,
 )
@@ -399,6 +400,7 @@ class Walker:
         if _is_of_attributes(target.value) and isinstance(index.constant, str):
             self.store({Attribute(index.constant): value}, frame)
         if base.python & {"list", "dict"} and base.tensor is None:
+            value = put_into(base.places, value)
             added = element_of(value) if isinstance(target.slice, ast.Slice) else value
             grown = put_anywhere(base, added)
             at = index.constant
