@@ -218,7 +218,10 @@ def test_a_file_that_cannot_be_read_is_told() -> None:
 def test_what_is_done_is_told_of_a_script_that_converts() -> None:
     text = LOOP + "for x, y in data:\n    step(x, y)\n"
     assert check(text).forecast == "1 loop; `convert` distributes it"
-    assert check(convert(text).text).forecast == "1 loop, distributed already"
+    done = convert(text).text
+    assert check(done).forecast == "1 loop, distributed already"
+    begun = done.replace("hvd.DistributedGradientTape(tape)", "tape")
+    assert check(begun).forecast == "1 loop, distributed in part; `convert` distributes the rest"
     assert check(BUILT).forecast == ""
 
 

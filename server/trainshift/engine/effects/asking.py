@@ -35,6 +35,7 @@ from trainshift.python.names.script import Script
 from trainshift.python.names.workspace import MOST_CONVERTED
 from trainshift.python.source.source import Span, one_line
 from trainshift.restrictions import RESTRICTIONS
+from trainshift.training.horovod.existing_use import Horovod
 from trainshift.training.loops.loops import Loops
 from trainshift.transforms import TRANSFORMS
 
@@ -232,7 +233,8 @@ def _forecast_of(analysis: Analysis, files: ParsedFiles | None, runtime: Runtime
         bool(gap) or fault is not None or (conversion is not None and conversion.status is Status.REFUSED)
     )
     is_done = conversion is not None and conversion.status is Status.ALREADY_DISTRIBUTED
-    text = _text(len(analysis.read.fact(Loops).own), is_refused=refused, is_done=is_done)
+    number, is_begun = len(analysis.read.fact(Loops).own), analysis.read.fact(Horovod).is_used
+    text = _text(number, is_refused=refused, is_done=is_done, is_begun=is_begun)
     return Forecast(outcomes_of(analysis, fault, gap), text)
 
 
@@ -261,10 +263,12 @@ def _claims(choices: Choices, files: ParsedFiles, start: str, rules: frozenset[s
     return files.once(("claims", start, choices, rules), find)
 
 
-def _text(number: int, *, is_refused: bool, is_done: bool) -> str:
+def _text(number: int, *, is_refused: bool, is_done: bool, is_begun: bool) -> str:
     loops, them = ("1 loop", "it") if number == 1 else (f"{number} loops", "them")
     if not number:
         return ""
     if is_done:
         return f"{loops}, distributed already"
+    if is_begun and not is_refused:
+        return f"{loops}, distributed in part; `convert` distributes the rest"
     return f"{loops}; `convert` {'refuses' if is_refused else 'distributes'} {them}"
