@@ -274,6 +274,7 @@ def test_a_test_that_ranks_decide_alone_is_one_doubt() -> None:
     [
         "import tensorflow.compat.v1 as tf\nfrom graphs import op\n\nwith tf.Session() as s: s.run(op)\n",
         "import tensorflow as tf\nimport tf_slim as slim\n\nslim.learning.train(op, 'logs')\n",
+        "import tflearn\n\nmodel = tflearn.DNN(net)\nmodel.fit(x, y, n_epoch=2)\n",
         "import ktrain\n\nlearner = ktrain.get_learner(model, train_data=(x, y))\nlearner.fit(1e-3)\n",
     ],
 )

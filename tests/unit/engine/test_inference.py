@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from support.programs import converted
 from trainshift.engine.conversion import Status
 
@@ -34,6 +36,29 @@ PROGRAM = {"net.py": NET, "predict.py": PREDICT, "train.py": TRAIN}
 def test_what_predicts_is_left_alone() -> None:
     assert converted(PROGRAM, "predict.py").status is Status.NOTHING_FOUND
     assert converted(PROGRAM, "train.py").status is Status.CONVERTED
+
+
+@pytest.mark.parametrize("base", ["", "(object)", "(abc.ABC)"])
+def test_a_class_that_holds_a_model_is_left_alone_where_it_predicts(base: str) -> None:
+    holder = f"""import abc
+import tensorflow as tf
+class Holder{base}:
+    def __init__(self):
+        self.net = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+    def train(self, x, y):
+        self.net.compile("sgd", "mse")
+        self.net.fit(x, y)
+    def predict(self, x):
+        return self.net.predict(x)
+"""
+    made = "from holder import Holder\nholder = Holder()\n"
+    program = {
+        "holder.py": holder,
+        "p.py": made + "holder.predict(x)\n",
+        "t.py": made + "holder.train(x, y)\n",
+    }
+    assert converted(program, "p.py").status is Status.NOTHING_FOUND
+    assert converted(program, "t.py").status is Status.CONVERTED
 
 
 def test_a_step_that_keras_calls_runs() -> None:

@@ -608,3 +608,27 @@ def test_a_draw_in_the_function_of_a_callback_is_doubted() -> None:
         ".assign([np.random.rand()])\n)\nmodel.fit(x, y, callbacks=[own])\n"
     )
     assert [each.rule for each in found.doubts] == ["HV19"], found.doubts
+
+
+def test_a_listing_that_is_sorted_and_filtered_splits_alike_on_all_ranks() -> None:
+    text = """import os
+import tensorflow as tf
+def load(d):
+    files = os.listdir(d)
+    first = [f for f in files if "train" in f][0]
+    with open(first) as f:
+        return [float(line) for line in f]
+rows = load("data")
+train, test = rows[:100], rows[100:]
+net = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+opt = tf.keras.optimizers.SGD(0.1)
+for start in range(0, 100, 8):
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean(net(tf.constant([train[start:start + 8]])) ** 2)
+    opt.apply_gradients(zip(tape.gradient(loss, net.trainable_variables), net.trainable_variables))
+print(net(tf.constant([test])))
+"""
+    found = convert(text)
+    assert (found.status, found.reason) == (Status.CONVERTED, "")
+    assert "files = sorted(os.listdir(d))" in found.text
+    assert convert(found.text).status is Status.ALREADY_DISTRIBUTED

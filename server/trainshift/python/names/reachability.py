@@ -37,6 +37,8 @@ _OF_ATTRIBUTES = frozenset({"getattr", "vars"})
 _NAMESPACES = frozenset({"globals", "vars"})
 # Calls in the body of a class that only describe its attributes.
 _DESCRIBING = frozenset({"field", "property", "classmethod", "staticmethod", "auto"})
+# Classes of Python that call no methods of their subclasses but Python's own.
+_SILENT = frozenset({"abc.ABC", "builtins.object"})
 # Reads that give a module as an object, whatever its name.
 _GIVING_MODULES = frozenset({"modules", "getmodule"})
 
@@ -462,5 +464,7 @@ def _may_call(library_class: str, method: str) -> bool:
     """Return whether a library's class may call a subclass's method; a Keras model calls its known
     methods.
     """
+    if library_class in _SILENT:
+        return False
     is_known = not method.startswith("_") and api.is_subclass(library_class, *api.MODEL)
     return not is_known or api.method(library_class, method) is not None

@@ -17,7 +17,7 @@ from trainshift.libraries.divergence import CauseKind
 from trainshift.python.flow.traversal import reachable
 from trainshift.python.names.occurrence import Occurrence, Step, of_call
 from trainshift.python.names.values import Class
-from trainshift.python.syntax.chunk_syntax import Scope, Site, arguments, children
+from trainshift.python.syntax.chunk_syntax import Scope, Site, arguments, children, expression_path
 from trainshift.training.uniformity.draws import APPLYING
 from trainshift.training.uniformity.shapes import SHAPE
 from trainshift.training.uniformity.uniformity import Uniformity, is_mask
@@ -84,9 +84,19 @@ class ChosenRows:
         for _ in reachable([_Reached(at, _Of.ROWS)], behind, _key):
             pass
         for cause in self._uniformity.causes_of_any(reversed(values)):
-            if cause.kind is not CauseKind.DATA:
+            if cause.kind is not CauseKind.DATA and not self._is_sorted(cause):
                 found.setdefault(cause.at.node, cause)
         return found
+
+    def _is_sorted(self, cause: Cause) -> bool:
+        """Return whether a cause is a listing that is sorted at once: all ranks have the same files."""
+        site = cause.site if cause.kind is CauseKind.DISK else None
+        around = expression_path(site.statement.node, site.node)[-2:-1] if site is not None else ()
+        return any(
+            isinstance(each, ast.Call)
+            and "builtins.sorted" in self._names.full_names(each.func, cause.at.scope, cause.at.statement)
+            for each in around
+        )
 
     def _cause(self, reached: _Reached) -> Cause | None:
         """Return the reason why an expression itself has different rows on each rank."""
