@@ -17,6 +17,7 @@ from trainshift.derivatives.file_state import read_state
 from trainshift.derivatives.forward.build import Tangents
 from trainshift.derivatives.iterators import used_up
 from trainshift.derivatives.reading.analysis import Analysis
+from trainshift.derivatives.reading.function import root_of
 from trainshift.derivatives.reading.kinds import Kind
 from trainshift.derivatives.reading.module import MADE, Module
 from trainshift.derivatives.reading.rename_bound import rename_bound
@@ -283,21 +284,20 @@ def _listed(build: Analysis) -> list[ast.stmt]:
 def _lasting(build: Analysis) -> list[ast.stmt]:
     """The statement that checks which arguments are no iterators, where only their caller knows."""
     names = used_up(build)
-    known = [terms.constant(each) for each in _attributes(build)] if names else []
+    known = [terms.constant(each) for each in _attributes(build, names)] if names else []
     return [_checking(build, "_lasting", names, *([ast.Tuple(known)] if known else []))] if names else []
 
 
-def _attributes(build: Analysis) -> list[str]:
-    """The attributes that the functions read of objects, without those of libraries and called methods."""
+def _attributes(build: Analysis, names: Sequence[str]) -> list[str]:
+    """The attributes that the functions read of objects, or of these names, and do not call."""
     found = set[str]()
     for function in build.every():
         nodes = list(terms.own_nodes(function.body))
-        methods = {id(each.func) for each in nodes if isinstance(each, ast.Call)}
-        found |= {
-            each.attr
-            for each in nodes
-            if isinstance(each, ast.Attribute) and id(each) not in methods and function.dotted(each) is None
-        }
+        called = {id(each.func) for each in nodes if isinstance(each, ast.Call)}
+        for each in nodes:
+            if isinstance(each, ast.Attribute) and id(each) not in called:
+                if function.dotted(each) is None or root_of(each) in names:
+                    found.add(each.attr)
     return sorted(found)
 
 

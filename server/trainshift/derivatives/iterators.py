@@ -49,7 +49,7 @@ def makes_iterator(function: Function, node: ast.expr) -> bool:
 class Iterators:
     """The variables of some functions that may be iterators, or hold some.
 
-    `given` is a parameter of the first function whose argument may be anything.
+    `given` is a parameter of the first function, or an imported name, whose value may be anything.
     """
 
     def __init__(self, functions: Iterable[Function], given: str | None = None) -> None:
@@ -59,9 +59,11 @@ class Iterators:
         reads = terms.walk(first) if first is not None else ()
         self._arguments = {id(each) for each in reads if isinstance(each, ast.Name) and each.id == given}
         if given is not None and first is None:
-            self.known[self.functions[0], given] = _element(frozenset([_HOLDS]))
+            self.known[self.functions[0].owner(given), given] = _element(frozenset([_HOLDS]))
         size = -1
         while size != (size := sum(map(len, self.known.values()))):
+            if self.functions:
+                self._read_file(Reader(self.functions[0]))
             for each in self.functions:
                 self._read(each)
 
@@ -112,6 +114,32 @@ class Iterators:
                 self._tell(function, name, ways)
             case _:
                 self._tell(function, root_of(target), frozenset([_HOLDS]) if ways else _NONE)
+
+    def _read_file(self, reader: Reader) -> None:
+        """Record the ways of the variables of the file."""
+        for node in terms.own_nodes(reader.function.whole.module.body):
+            parts: list[tuple[ast.expr, ast.expr]] = []
+            match node:
+                case ast.Assign(targets, value):
+                    parts = [each for target in targets for each in parts_assigned(target, value)]
+                case ast.AnnAssign(target, _, ast.expr() as value):
+                    parts = [(target, value)]
+            for one, given in parts:
+                ways = self._ways(reader, given) | self._made_by(reader, given)
+                for name in terms.names_bound([one]) if ways else ():
+                    kept = ways if isinstance(one, ast.Name) else _element(ways)
+                    self.known[None, name] = self.known.get((None, name), _NONE) | kept
+
+    def _made_by(self, reader: Reader, node: ast.expr) -> _Ways:
+        """The ways of the result of one of the file's functions, called where the file is run."""
+        module = reader.function.whole.module
+        name = node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else ""
+        if name not in module.all_functions:
+            return _NONE
+        inside = list(terms.own_nodes(module.all_functions[name].body))
+        if any(isinstance(each, ast.Yield | ast.YieldFrom) for each in inside):
+            return frozenset([_IS])
+        return self._any(reader, [each.value for each in inside if isinstance(each, ast.Return)])
 
     def _read(self, function: Function) -> None:
         reader = Reader(function)
@@ -204,8 +232,8 @@ def values_of(function: Function, node: ast.expr) -> list[ast.expr]:
 
 
 def used_up(whole: Analysis) -> list[str]:
-    """The parameters whose arguments must not be, or hold, iterators: the adjoint pass would silently find
-    nothing left of them.
+    """The parameters and imported names that must not be, or hold, iterators: the adjoint pass would silently
+    find nothing left of them.
 
     An argument that is differentiated by has an adjoint in its structure, and an iterator has none.
     """
@@ -215,7 +243,7 @@ def used_up(whole: Analysis) -> list[str]:
     if not any(True for each in loops for _ in _taken_silently(each.iter)):
         return []
     found: list[str] = []
-    for param in whole.start.params:
+    for param in (*whole.start.params, *sorted(_imported(functions))):
         kind = whole.start.kind(param)
         if param not in whole.wrt and not kind.numeric and not kind.has("array", "function"):
             given = Iterators(functions, param)
@@ -226,6 +254,19 @@ def used_up(whole: Analysis) -> list[str]:
                 for part in _taken_silently(source)
             ):
                 found.append(param)
+    return found
+
+
+def _imported(functions: Iterable[Function]) -> set[str]:
+    """The imported names that some functions read and do not call."""
+    found = set[str]()
+    for function in functions:
+        nodes = list(terms.own_nodes(function.body))
+        called = {id(each.func) for each in nodes if isinstance(each, ast.Call)}
+        for each in nodes:
+            if isinstance(each, ast.Name) and id(each) not in called and function.owner(each.id) is None:
+                if not (function.dotted(each) or ".").startswith((".", "builtins.")):
+                    found.add(each.id)
     return found
 
 

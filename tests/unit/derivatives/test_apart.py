@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import copy
+import math
 import re
+import sys
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -349,6 +352,81 @@ def test_an_object_that_keeps_what_can_be_gone_through_only_once(lines: str, hel
         once = {"k": iter(held["k"])} if isinstance(held, dict) else iter(held)
         with pytest.raises(ValueError, match=re.escape(f"{place} can be gone through only once")):
             f(2.0, Box(once))
+
+
+@pytest.mark.parametrize(
+    ("start", "source", "place"),
+    [
+        ("from rows import ROWS", "enumerate(ROWS)", "ROWS"),
+        ("from rows import BOX as box", "enumerate(box.held)", "box.held"),
+        ("import rows", "enumerate(rows.ROWS)", "rows.ROWS"),
+    ],
+)
+def test_an_imported_value_that_can_be_gone_through_only_once(
+    start: str, source: str, place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = ModuleType("rows")
+    monkeypatch.setitem(sys.modules, "rows", rows)
+    text = (
+        f"{start}\n\n\ndef f(x):\n    s = 0.0\n    for i, v in {source}:\n        s += v * x\n    return s\n"
+    )
+    answer = derive(text, "f", "reverse", ["x"])
+    assert isinstance(answer, Derived), answer
+    vars(rows).update(ROWS=[1.5, 2.5], BOX=Box([1.5, 2.5]))
+    assert loaded(answer.text).f_grad(2.0) == (8.0, (4.0,))
+    vars(rows).update(ROWS=iter([1.5, 2.5]), BOX=Box(iter([1.5, 2.5])))
+    with pytest.raises(ValueError, match=re.escape(f"{place} can be gone through only once")):
+        loaded(answer.text).f_grad(2.0)
+
+
+@pytest.mark.parametrize(
+    ("start", "source"),
+    [
+        ("KEPT = zip([1.0], [2.0])", "KEPT"),
+        ("KEPT, COUNT = iter([1.0]), 2", "KEPT"),
+        (
+            "class Box:\n    def __init__(self, held):\n        self.held = held\n\n\nBOX = Box(iter([1.0]))",
+            "BOX.held",
+        ),
+        ("def two():\n    yield 2.0\n\n\nKEPT = two()", "KEPT"),
+        ("def two():\n    return map(float, [1])\n\n\nKEPT: object = two()", "KEPT"),
+        ("KEPT = [1.0, 2.0]", ""),
+        ("def two():\n    return [2.0]\n\n\nKEPT = two()", ""),
+    ],
+)
+def test_a_value_of_the_file_that_can_be_gone_through_only_once(start: str, source: str) -> None:
+    loop = f"    for i, v in enumerate({source or 'KEPT'}):\n        s += v * x\n"
+    answer = derive(f"{start}\n\n\ndef f(x):\n    s = 0.0\n{loop}    return s\n", "f", "reverse", ["x"])
+    if not source:
+        assert isinstance(answer, Derived), answer
+        return
+    assert isinstance(answer, Refused)
+    said = f"{source} can be gone through only once if it is an iterator: decide where its values are taken"
+    assert [each.message for each in answer.refusals] == [said]
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "y = [] if y is None else y\n    y.append(x * x)\n    return y[-1] * len(y)",
+        "if y is None:\n        y = [x, 2.0]\n    y[-1] = y[-1] * x\n    return y[-1] * x",
+        "if y is not None:\n        y.append(x)\n    else:\n        y = [x]\n    return y[-1] * x",
+        "if y is None:\n        y = {}\n    y[0] = y.get(0, 1.0) * x\n    return y[0] * x * x",
+    ],
+)
+def test_an_argument_that_may_be_none_and_is_changed(lines: str) -> None:
+    text = f"def f(x, y=None):\n    {lines}\n"
+    answer = derive(text, "f", "reverse", ["x"])
+    assert isinstance(answer, Derived), answer
+    made_again = loaded(answer.text)
+    for given in (None, {0: 3.0} if "{}" in lines else [3.0]):
+        was = copy.deepcopy(given)
+        value, (x_bar,) = made_again.f_grad(2.0, given)
+        after = copy.deepcopy(was)
+        assert value == made_again.f(2.0, after)
+        assert given == after
+        up, down = (made_again.f(2.0 + step, copy.deepcopy(was)) for step in (1e-6, -1e-6))
+        assert math.isclose(x_bar, (up - down) / 2e-6, rel_tol=1e-6)
 
 
 @pytest.mark.parametrize(

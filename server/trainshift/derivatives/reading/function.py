@@ -309,6 +309,14 @@ class Function:
         """The default of a parameter."""
         return defaults(self.node.args).get(param)
 
+    def may_be_none(self, param: str) -> bool:
+        """Return whether the argument of a parameter may be None: by its default, or a test."""
+        default = self.default(param)
+        if isinstance(default, ast.Constant) and default.value is None:
+            return True
+        tests = (each for each in own_nodes(self.body) if isinstance(each, ast.Compare))
+        return any(ast.unparse(each) in (f"{param} is None", f"{param} is not None") for each in tests)
+
     def takes(self, call: ast.Call) -> bool:
         """Return whether it can be called with the arguments of a call."""
         return bind_call(call, self.node.args).fits

@@ -288,6 +288,8 @@ class Build(Analysis):
                 way.passes.forward.insert(0, terms.assign(given, terms.name(name)))
             held = function.fresh(name)
             keep, right = put_right(given, held, function.kind(name).found())
+            if function.may_be_none(name):
+                right = [ast.If(terms.is_none(given, is_not=True), right, [])]
             before.append(terms.assign(held, way.pull.helper(keep, terms.name(given))))
             after += right
         return before, after
@@ -393,7 +395,7 @@ class Build(Analysis):
             keep, right = put_right(each, held, start.kind(each).found())
             self.helpers.add(keep)
             body.append(terms.assign(held, terms.call(keep, terms.name(each))))
-            if start.fills(each):
+            if start.may_be_none(each):
                 right = [ast.If(terms.is_none(each, is_not=True), right, [])]
             after += right
         if params == self.wrt and not loose and not after:
