@@ -45,6 +45,7 @@ LEFT = {
     "hv09_fit_callbacks: one that writes or not": {"HZ20"},
     "hv11_drop_visible_devices: a limit of memory before the last import": {"HZ17"},
     "hv15_divide_data: a list that each epoch shuffles": {"HZ17"},
+    "hv15_divide_data: a comprehension gives an array for each input": {"HZ17"},
     "hv15_divide_data: arrays divided by hand": {"HZ14"},
     "hv15_divide_data: arrays that are shuffled": {"HZ17"},
     "hv15_divide_data: batches that are shuffled after the first epoch": {"HZ17"},
@@ -65,6 +66,8 @@ LEFT = {
     "hv19_agree_on_values: what a field of a class is made of": {"HZ13"},
     "hv19_agree_on_values: what a launcher and a service tell": {"HZ13"},
     "hv19_agree_on_values: datasets that are mixed until one is empty": {"HZ13"},
+    "hv19_agree_on_values: clusters are targets": {"HZ13", "HZ17"},
+    "hv19_agree_on_values: the task of an inner training is drawn in its function": {"HZ13"},
 }
 
 

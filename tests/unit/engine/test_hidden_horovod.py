@@ -50,6 +50,8 @@ SHOWN = {
         "hvd.size() / hvd.size()",
     ),
     "a look": ('print(hvd, hasattr(hvd, "size"), getattr(hvd, "__version__", ""))', "hvd.size()"),
+    "a logger": ('import logging\n\nlogging.info("%s", hvd.size)', "hvd.size()"),
+    "a rank": (f'{CONTEXT}setattr(context, "rank", hvd.rank())', "hvd.size()"),
     "a dictionary": ('numbers = {}\nnumbers.update(size=hvd.size())\nprint("a")', "hvd.size()"),
     "a function of the script": ("def call(part):\n    return part()\n\n\nsize = call(hvd.size)", "size"),
 }

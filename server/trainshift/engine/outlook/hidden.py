@@ -9,6 +9,7 @@ import ast
 from collections.abc import Container, Iterator
 
 from trainshift.core.program import Program
+from trainshift.libraries.entries import prints
 from trainshift.libraries.roles import is_horovod
 from trainshift.python.names.occurrence import Occurrence, of_call
 from trainshift.python.names.values import Class, Function
@@ -28,6 +29,7 @@ _WRAPS = ("DistributedGradientTape", "DistributedOptimizer", "callbacks")
 _PARTS = frozenset({*COLLECTIVE, *RANK, *SIZE, *_WRAPS})
 # Attributes that are known also where `setattr` sets them.
 _KNOWN = frozenset({*ATTRIBUTES, "stop_training"})
+_RANK = "rank"
 _KEEPING = ("setattr", "update")
 _NAMES = ("globals", "locals", "vars")
 _DICTIONARY = "__dict__"
@@ -81,7 +83,8 @@ def _hands_on(program: Program, site: Site, handed: Container[str]) -> bool:
     if _READING in called and isinstance(name, ast.Constant):
         return name.value in _PARTS
     callee = program.names.callee(site)
-    return _LOOKING.isdisjoint(called) and not any(isinstance(each, Class | Function) for each in callee)
+    shows = not _LOOKING.isdisjoint(called) or any(map(prints, called))
+    return not shows and not any(isinstance(each, Class | Function) for each in callee)
 
 
 def _elements(node: ast.expr) -> Iterator[ast.expr]:
@@ -111,6 +114,10 @@ def _keeps(program: Program, site: Site) -> bool:
         return False
     if isinstance(named, ast.Constant) and named.value in _KNOWN:
         return False
+    if isinstance(named, ast.Constant) and named.value == _RANK and len(site.node.args) == 3:
+        # A rank's number scales and divides nothing.
+        value = of_call(site).part(site.node.args[2])
+        return _is_handed(program, value) or program.fact(Uniformity).on_size(value)
     return any(_is_of_horovod(program, of_call(site).part(each)) for each in arguments(site.node))
 
 

@@ -185,6 +185,8 @@ def _is_listed(program: Program, at: Occurrence, seen: frozenset[int] = frozense
     step = program.names.steps_back(at)
     if step is not None:
         return any(_is_listed(program, each, seen | {id(at.node)}) for each in step.sources)
+    if isinstance(at.node, ast.ListComp):
+        return True
     if not isinstance(at.node, ast.Call) or not at.node.args:
         return False
     if _LISTING.isdisjoint(program.names.full_names(at.node.func, at.scope, at.statement)):

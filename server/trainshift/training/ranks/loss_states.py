@@ -15,7 +15,7 @@ from trainshift.python.lazy import cached_property
 from trainshift.python.names.classes import class_around
 from trainshift.python.names.occurrence import Occurrence, of_call
 from trainshift.python.names.values import Function
-from trainshift.python.syntax.chunk_syntax import Scope, Statement, argument, last_name
+from trainshift.python.syntax.chunk_syntax import Scope, Statement, argument, arguments, dotted, last_name
 from trainshift.training.execution.executions import innermost_loop
 from trainshift.training.loops.fits import Fits, method_argument
 from trainshift.training.loops.steps import Steps
@@ -28,6 +28,7 @@ from trainshift.training.uniformity.verdict import Cause
 
 _CALLED = ("call", "__call__")
 _LOSSES = "keras.losses."
+_JOINING = frozenset({"concat", "concatenate", "hstack", "stack", "vstack"})
 _REDUCING = frozenset(
     {"float", "global_norm", "item", "mean", "norm", "reduce_max", "reduce_mean", "reduce_sum", "sum"}
 )
@@ -58,7 +59,8 @@ class LossStates:
     @property
     def carried(self) -> Iterator[Occurrence]:
         """Yield the numbers that a turn of a training loop computes after its step, and that the loss of the
-        next one reads: a weight of a loss, by the losses so far.
+        next one reads: a weight of a loss, by the losses so far.  So are rows that it joins to those of
+        earlier batches, as in a queue of negatives.
 
         What rows of a batch hand on themselves, such as states of an RNN, belongs to those rows.
         """
@@ -79,7 +81,7 @@ class LossStates:
                             for value in self._given_to(at)
                             if value.statement is not None
                             and (value.statement in after or self._is_kept(node, value.statement, within))
-                            and self._reduces(value)
+                            and (self._reduces(value) or _joins(value.node, node))
                         )
 
     def _given_to(self, at: Occurrence) -> Iterator[Occurrence]:
@@ -149,6 +151,21 @@ class LossStates:
         owner = function.owner() if function.name in _CALLED else None
         bases = self._names.library_bases(owner) if owner is not None else ()
         return any(_LOSSES in (api.canonical(each) or each) for each in bases)
+
+
+def _joins(value: ast.expr, held: ast.Name | ast.Attribute) -> bool:
+    """Return whether a value joins what a variable holds and something else: ``concat([keys, queue], 0)``."""
+    calls = (each for each in ast.walk(value) if isinstance(each, ast.Call))
+    return any(
+        last_name(each.func) in _JOINING and any(dotted(part) == dotted(held) for part in _read_in(each))
+        for each in calls
+    )
+
+
+def _read_in(call: ast.Call) -> Iterator[ast.expr]:
+    """Yield the names and attributes in the arguments of a call."""
+    for given in arguments(call):
+        yield from (each for each in ast.walk(given) if isinstance(each, ast.Name | ast.Attribute))
 
 
 def _is_after(statement: Statement, other: Statement, loop: Statement | None) -> bool:

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from trainshift.core.program import Program
 from trainshift.libraries import api
+from trainshift.libraries.divergence import CauseKind
 from trainshift.python.flow.traversal import reachable
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import Occurrence, of_call
@@ -139,8 +140,9 @@ class Sinks:
                     continue  # Ranks that decide alike compute alike.
                 key = sink, cause.at.node, at.node if is_test else None
                 found.setdefault(key, Divergence(sink, at, cause, is_test))
-        tasks = (Divergence(Sink.TASK, *each) for each in self._program.fact(MetaSteps).mixed)
-        targets = (Divergence(Sink.TARGETS, *each) for each in self._program.fact(DrawnTargets).all)
+        tasks = [Divergence(Sink.TASK, *each) for each in self._program.fact(MetaSteps).mixed]
+        drawn = self._program.fact(DrawnTargets).all if not tasks else ()
+        targets = (Divergence(Sink.TARGETS, *each) for each in drawn)
         for each in (*self._of_splits(), *tasks, *targets):
             found.setdefault((each.sink, each.cause.at.node, None), each)
         return list(found.values())
@@ -154,7 +156,9 @@ class Sinks:
             reached = uniformity.causes(at, of, self._is_applied_alike, own.cause)
         elif sink is Sink.LOSS:
             own_of_loss = self._program.fact(LossStates).cause
-            reached = uniformity.causes(at, of, self._is_averaged, own_of_loss)[:1]
+            reached = uniformity.causes(at, of, self._is_averaged, own_of_loss)
+            # What is drawn first is soon replaced by what comes from batches.
+            reached = sorted(reached, key=lambda each: each.kind is not CauseKind.DATA)[:1]
         elif sink in (Sink.WEIGHTS, Sink.STATE) and not is_test:
             reached = uniformity.causes(at, of, self._is_averaged, own.cause)
         else:

@@ -17,6 +17,7 @@ from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.script import Script
 from trainshift.python.names.uses import NameUses
+from trainshift.python.names.values import UNKNOWN
 from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement, argument, dotted, last_name
 from trainshift.python.syntax.node_classes import LOOPS
 from trainshift.training.data.divided_data import DividedData
@@ -31,6 +32,7 @@ from trainshift.training.loops.what_trains import WhatTrains
 from trainshift.training.rank_regions.root_only import RootOnly
 from trainshift.training.ranks.own_batches import OwnBatches
 from trainshift.training.steps_taken.step_division import Pace, Taken
+from trainshift.training.uniformity.backward_slice import Trails
 
 _LEAVING = frozenset({exits.BREAK, exits.RETURN, exits.RAISE, exits.END})
 _COMPARED = (ast.Eq, ast.Gt, ast.GtE, ast.Lt, ast.LtE, ast.NotEq)
@@ -38,6 +40,10 @@ _COMPARED = (ast.Eq, ast.Gt, ast.GtE, ast.Lt, ast.LtE, ast.NotEq)
 _READING = frozenset({"int", "numpy", "value", "read_value", "cast", "float", "eval"})
 # Methods of callbacks that Keras calls in each step.
 _BY_BATCH = frozenset({"on_batch_begin", "on_batch_end", "on_train_batch_begin", "on_train_batch_end"})
+_CALLED = ("call", "__call__")
+_BATCHING = ("batch", "padded_batch")
+# The argument by which Keras tells a model that a call is one of a step.
+_TRAINING = "training"
 # Calls that return consecutive numbers.
 _NUMBERS = frozenset({"builtins.range", "numpy.arange", "numpy.linspace"})
 # Methods that draw this many values.
@@ -282,7 +288,7 @@ class Counters:
     @property
     def any(self) -> bool:
         """Return whether there is any counter."""
-        return bool(self._counting)
+        return bool(self._counting) or bool(self._batch_numbers)
 
     def counting(self, counter: str) -> list[Statement]:
         """The statements that count a step each in the counter with this text."""
@@ -326,7 +332,29 @@ class Counters:
         ):
             given = given.value
         at = Occurrence(given, statement.scope, statement)
-        return dotted(node.target) if self._program.fact(OwnBatches).counts_rows(at) else ""
+        counts = self._program.fact(OwnBatches).counts_rows(at) or self._is_batch_size(at, statement)
+        return dotted(node.target) if counts else ""
+
+    def _is_batch_size(self, at: Occurrence, statement: Statement) -> bool:
+        """Return whether a number is that of the rows in each batch of the loop around."""
+        is_plain_number = isinstance(at.node, ast.Constant | ast.Name | ast.Attribute)
+        if not is_plain_number or not any(self._script.sites_named(*_BATCHING)):
+            return False
+        loop = next((each for each in statement.ancestors() if each in self._pace.loops), None)
+        if loop is None or not isinstance(loop.node, ast.For):
+            return False
+        values = self._names.values(*at[:3])
+        behind = self._program.fact(Trails).behind(Occurrence(loop.node.iter, loop.scope, loop))
+        sizes = (
+            (each.part(given), given)
+            for each in behind
+            if isinstance(each.node, ast.Call) and last_name(each.node.func) in _BATCHING
+            if (given := argument(each.node, 0, "batch_size")) is not None
+        )
+        return any(
+            ast.dump(given) == ast.dump(at.node) or bool(values & self._names.values(*size[:3]) - {UNKNOWN})
+            for size, given in sizes
+        )
 
     def is_once_a_step(self, statement: Statement) -> bool:
         """Return whether a statement runs once in each step of a training of which each rank takes a
@@ -337,13 +365,20 @@ class Counters:
         for above in statement.ancestors():
             if isinstance(above.node, LOOPS):
                 return above in self._pace.loops and self._pace.is_shared(above)
-            if isinstance(above.node, ast.If):
+            if isinstance(above.node, ast.If) and last_name(above.node.test) != _TRAINING:
                 return False
             if above.scope is not statement.scope:
                 break
         if statement.scope.kind != "function":
             return False
-        return self._pace.is_shared(statement) or self._is_run_by_fit(statement.scope)
+        is_run = self._pace.is_shared(statement) or self._is_run_by_fit(statement.scope)
+        return is_run or (self._pace.taken is Taken.SHARE and self.is_of_layer(statement.scope))
+
+    def is_of_layer(self, scope: Scope) -> bool:
+        """Return whether code computes the outputs of a layer or a model of the script, once in each step."""
+        function = scope.function()
+        owner = function.owner() if function is not None and function.name in _CALLED else None
+        return owner is not None and self._names.descends(owner, *api.LAYER, *api.MODEL)
 
     def _is_run_by_fit(self, scope: Scope) -> bool:
         """Return whether `fit` runs a function in each step, of which each rank takes its share."""
@@ -373,7 +408,19 @@ class Counters:
         counting = self._counting.get(dotted(node), ())
         if not isinstance(node, ast.Name):
             return bool(counting)
+        if node.id == self._batch_numbers.get(statement.scope.function()):
+            return True
         return any(self._holder(node.id, each) == self._holder(node.id, statement) for each in counting)
+
+    @cached_property
+    def _batch_numbers(self) -> dict[Scope | None, str]:
+        """The methods that Keras calls in each step of a share, with the parameter for the batch's number."""
+        found: dict[Scope | None, str] = {}
+        for scope in dict.fromkeys(each.scope.function() for each in self._script.statements):
+            if scope is not None and scope.name in _BY_BATCH and self._is_run_by_fit(scope):
+                given = [name for name, one in scope.bindings.items() if one[0].kind == "parameter"]
+                found[scope] = given[1] if len(given) > 1 else ""
+        return found
 
     def _holder(self, name: str, statement: Statement) -> tuple[Scope | None, Script]:
         """The scope that binds a name, and its file."""

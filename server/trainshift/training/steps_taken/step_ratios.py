@@ -104,8 +104,11 @@ class StepRatios:
                                 yield at, None, name
 
     def _sets_loss(self, at: Occurrence) -> bool:
-        """Return whether a loss is computed from a value, or by its outcome as a test."""
-        return at.node in self._of_losses or at.node in self._tested
+        """Return whether a loss is computed from a value, or by its outcome as a test.
+
+        So it is from the outputs of a layer or a model.
+        """
+        return self._counters.is_of_layer(at.scope) or at.node in self._of_losses or at.node in self._tested
 
     def _agrees(self, at: Occurrence) -> bool:
         return self._pace.agrees(*at[:3])
