@@ -147,6 +147,11 @@ def is_module(name: str) -> bool:
     return any(spelling.rstrip(".") in _modules() for spelling in _spellings(f"{name}."))
 
 
+def is_new_member(name: str) -> bool:
+    """Return whether a script that sets `name` adds a member to a module that has no such one."""
+    return is_module(name.rpartition(".")[0]) and canonical(name) is None and not is_module(name)
+
+
 def ancestors(name: str) -> tuple[str, ...]:
     """The class and its recorded ancestors, canonical, in method resolution order; () if unknown."""
     known = canonical(name)

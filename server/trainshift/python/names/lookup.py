@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from trainshift.libraries import api
 from trainshift.libraries.roles import KNOWN_MODULES
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.linked import LinkedScript
@@ -93,8 +94,22 @@ class Lookup:
         if found is None:
             (module,) = imported
             _, dot, below = name.partition(".")
-            found = self._members[name] = frozenset({Library(module + dot + below)})
+            is_own = any(name == each or name.startswith(f"{each}.") for each in self.own_members)
+            found = NOTHING if is_own else frozenset({Library(module + dot + below)})
+            self._members[name] = found
         return found
+
+    @cached_property
+    def own_members(self) -> frozenset[str]:
+        """The dotted names of what the script adds to TensorFlow or Keras: ``tf.model = Sequential()``."""
+        added: set[str] = set()
+        for attribute, given in self._script.code.attributes.items():
+            for name in filter(None, (dotted(each.base) for each in given)):
+                root, dot, below = name.partition(".")
+                modules = self.libraries.get(root, set())
+                if modules and all(api.is_new_member(f"{each}{dot}{below}.{attribute}") for each in modules):
+                    added.add(f"{name}.{attribute}")
+        return frozenset(added)
 
     @cached_property
     def libraries(self) -> dict[str, set[str]]:

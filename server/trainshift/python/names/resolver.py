@@ -59,6 +59,7 @@ from trainshift.python.syntax.chunk_syntax import (
     Statement,
     alternatives,
     children,
+    dotted,
 )
 
 # The creation of an object whose class has no subclass.
@@ -361,7 +362,7 @@ class Resolver:
 
     def _attribute(self, value: Value, name: str) -> Values:
         if isinstance(value, Library):
-            return frozenset({Library(f"{value.name}.{name}")})
+            return self._added(value, name) or frozenset({Library(f"{value.name}.{name}")})
         if isinstance(value, Module):
             return self._module_member(value, name)
         if isinstance(value, Class):
@@ -380,6 +381,16 @@ class Resolver:
         if isinstance(value, Instance):
             return frozenset({Member(value, name)})
         return ANYTHING
+
+    def _added(self, module: Library, name: str) -> Values:
+        """The values of what the script adds to a module of TensorFlow or Keras."""
+        added = (
+            each.binding
+            for each in self._script.attribute_bindings(name)
+            if f"{dotted(each.base)}.{name}" in self._lookup.own_members
+            and module in self.member_of_library(each.base)
+        )
+        return _join(map(self.bound, added))
 
     def _overridden(self, owner: UserInstance, name: str) -> Values:
         """The values of an attribute of ``self`` that only a library's base class has."""
