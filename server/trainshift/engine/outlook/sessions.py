@@ -163,7 +163,7 @@ class _Sessions:
         if self._names.called_functions(site):
             return False
         if site.name.startswith(_ASSIGNING):
-            fed = {each.node for each in self._script.sites_named("placeholder")}  # Their shapes do not train.
+            fed = {each.node for each in self._script.sites_named("placeholder")}  # Shapes do not train.
             return any(
                 isinstance(each.node, ast.Call) and self._is_of_graph(each)
                 for given in arguments(at.node)[self._is_of_graph(at) :]  # What `tf.assign` changes is first.
