@@ -69,7 +69,7 @@ def _fix(program: Program, report: Report, stranger: Stranger) -> Change | None:
         return None
     if any(word.arg == "average" for word in node.keywords) and not stranger.is_mild:
         return _without_average(program, report, stranger.place, node)
-    if stranger.message.endswith("momentum_correction=False."):
+    if stranger.missing == ("momentum_correction",):
         return _given(program, report, stranger.place, "momentum_correction", "False")
     rate = _rate(program, stranger.place) if stranger.missing == ("initial_lr",) else ""
     return _given(program, report, stranger.place, "initial_lr", rate) if rate else None

@@ -40,7 +40,7 @@ _BY_MOMENTUM = ("sgd", "rmsprop")
 
 
 class Stranger(NamedTuple):
-    """A use that Horovod does not accept; `missing` are the omitted required arguments.
+    """A use that Horovod does not accept; `missing` are the omitted arguments that it needs.
 
     With `is_mild`, Horovod still accepts it; with `is_certain`, the program surely runs on a version that
     does not.
@@ -234,6 +234,7 @@ class Strangers:
                     at,
                     f"{site.name} fails with this optimizer, whose momentum is a number. "
                     "Pass momentum_correction=False.",
+                    ("momentum_correction",),
                 )
 
     def _keeps_momentum(self, site: Site) -> bool:
