@@ -34,6 +34,7 @@ from __future__ import annotations
 
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
+from trainshift.core.reasons import in_f_string
 from trainshift.core.report import Report
 from trainshift.python.source.edit import Edit
 from trainshift.python.syntax.chunk_syntax import Statement
@@ -62,9 +63,7 @@ def propose(program: Program, report: Report) -> Proposals:
     for statement, own in by_statement.items():
         if any(rate.site is not None and rate.site.in_fstring for rate in own):
             target = program.script.statement_span(statement)
-            yield report.withheld(
-                target, "the learning rate is inside an f-string; give it a statement of its own"
-            )
+            yield report.withheld(target, in_f_string("the learning rate is"))
             continue
         edits = [edit for rate in own for edit in _scale(program, rate)]
         doubts = tuple(dict.fromkeys(rate.doubt for rate in own if rate.doubt))

@@ -57,6 +57,7 @@ import ast
 
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
+from trainshift.core.reasons import in_f_string
 from trainshift.core.report import Report
 from trainshift.python.source.edit import Change, Edit, Withheld
 from trainshift.python.source.source import one_line
@@ -128,9 +129,7 @@ def _change(program: Program, report: Report, wrap: Wrap) -> Change | Withheld:
     node, site = wrap.used or (wrap.site.node, wrap.site)
     span = program.script.span(node, site)
     if site.in_fstring:
-        return report.withheld(
-            span, "the optimizer is made inside an f-string; give it a statement of its own", True
-        )
+        return report.withheld(span, in_f_string("the optimizer is made"), True)
     name, (wrapper, more) = wrap.target or "the optimizer", _wrapper(program, site.statement, wrap)
     requires: tuple[Edit, ...] = ()
     edits = program.fact(Layout).put(node, site, handed_to(wrapper, more))
@@ -157,9 +156,7 @@ def _in_modes(program: Program, report: Report, wrap: Wrap) -> Change | Withheld
         assert given is not None
         if site.in_fstring:
             span = program.script.span(site.node, site)
-            return report.withheld(
-                span, "the call is inside an f-string; give it a statement of its own", True
-            )
+            return report.withheld(span, in_f_string(), True)
         name, (wrapper, more) = program.script.text(given, site), _wrapper(program, site.statement, wrap)
         named[name] = None
         if mode.name:

@@ -34,6 +34,7 @@ from collections.abc import Iterator
 
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
+from trainshift.core.reasons import in_f_string, in_stars
 from trainshift.core.report import Report
 from trainshift.libraries import api
 from trainshift.python.names.occurrence import Occurrence
@@ -137,7 +138,7 @@ def _averaged(program: Program, report: Report, gradient: Gradient) -> Change | 
     if gradient.wrapped:
         reason = reason or _SOMETIMES
     if not reason and site.in_fstring:
-        reason = "the call is inside an f-string; give it a statement of its own"
+        reason = in_f_string()
     if reason:
         return report.withheld(program.script.span(site.node, site), reason, True)
     hvd = program.at(site).fact(Prerequisites).hvd
@@ -242,7 +243,7 @@ def _sources(program: Program, gradient: Gradient) -> tuple[str, list[Edit], str
         return reason, [], ""
     layout = program.fact(Layout)
     if kind in ("variable", "nested") and gradient.site.in_fstring:
-        return "the call is inside an f-string; give it a statement of its own", [], ""
+        return in_f_string(), [], ""
     if kind == "variable":
         inner = layout.put(sources, gradient.site, Frame("[", "]", ELEMENT))
         return "", [*inner, *layout.put(call, gradient.site, Frame("", "[0]", Level.ATOM))], ""
@@ -274,7 +275,7 @@ def _against(program: Program, gradient: Gradient) -> tuple[str, str]:
         return "Horovod's allreduce does not run in a tf.function with jit_compile=True", ""
     sources = argument(call, 1, "sources")
     if sources is None:
-        return "the sources of the gradient may be hidden in * or ** arguments", ""
+        return in_stars("the sources of the gradient may be"), ""
     return "", _kind(program, sources, gradient)
 
 

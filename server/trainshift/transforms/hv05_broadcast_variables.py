@@ -42,6 +42,7 @@ import ast
 
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
+from trainshift.core.reasons import in_stars
 from trainshift.core.report import Report
 from trainshift.libraries import api
 from trainshift.python.names.values import Unknown
@@ -109,7 +110,7 @@ def _reason_against(step: Step) -> str:
     if applied and (step.variables is None or not is_plain(step.variables)):
         return "the variables of this step are not a plain name; assign them to a variable first"
     if step.pairs is None and not step.on_batch:
-        return "the gradients and variables are hidden in * or ** arguments"
+        return in_stars("the gradients and variables are")
     return ""
 
 

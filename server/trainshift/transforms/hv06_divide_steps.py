@@ -44,6 +44,7 @@ import ast
 
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
+from trainshift.core.reasons import in_f_string, in_stars
 from trainshift.core.report import Report
 from trainshift.libraries.common import is_common
 from trainshift.python.names.occurrence import Occurrence, of_call
@@ -69,7 +70,6 @@ from trainshift.training.steps_taken.step_ratios import StepRatios
 from trainshift.transforms.rule import Proposals
 
 _FEW = 16
-_IN_FSTRING = "the {} is inside an f-string; give it a statement of its own"
 _LEFT = "it counts the steps that remain after a restore, and each rank has counted only its own"
 _SHORTENED = "{} ({}) is divided by the number of ranks, as the steps are"
 _MIXED = "{} is unchanged, because the ranks share the steps of only some training runs"
@@ -104,7 +104,7 @@ def propose(program: Program, report: Report) -> Proposals:
     for count in (*counts.taken, *counts.given):
         site, target = count.site, program.script.statement_span(count.site.statement)
         if site.in_fstring:
-            yield report.withheld(target, _IN_FSTRING.format("call"))
+            yield report.withheld(target, in_f_string())
         elif not _is_settled(program, count.node, site):
             edits = _divided(program, count.node, site, count.optional)
             if edits is None:
@@ -122,7 +122,7 @@ def propose(program: Program, report: Report) -> Proposals:
     for site in sorted(program.fact(Iterated).takes, key=lambda each: program.script.span(each.node, each)):
         if argument(site.node, 0, "count") is None:
             target = program.script.statement_span(site.statement)
-            yield report.withheld(target, "the number of batches is hidden in * or ** arguments")
+            yield report.withheld(target, in_stars("the number of batches is"))
     if program.fact(Pace).taken is not Taken.ALL:
         yield from _schedules(program, report)
         yield from _decays(program, report)
@@ -169,7 +169,7 @@ def _schedules(program: Program, report: Report) -> Proposals:
         if mixed:
             yield report.remark(target, _MIXED.format(said))
         elif any(each.site.in_fstring for each in own):
-            yield report.withheld(target, _IN_FSTRING.format("schedule"))
+            yield report.withheld(target, in_f_string("the schedule is"))
         else:
             edits = tuple(edit for each in own for edit in _shortened(program, each))
             numbers = [f"{each.name} ({program.script.text(each.node, each.site)})" for each in own]
@@ -180,7 +180,7 @@ def _schedules(program: Program, report: Report) -> Proposals:
             yield report.change(title, target, edits, decisions=tuple(dict.fromkeys(decisions)))
     for site in program.fact(Horizons).hidden:
         target = program.script.statement_span(site.statement)
-        yield report.withheld(target, "the steps of the schedule are hidden in * or ** arguments")
+        yield report.withheld(target, in_stars("the steps of the schedule are"))
     layout = program.fact(Layout)
     for schedule in program.fact(Horizons).own:
         if schedule.made and schedule.made <= asked:

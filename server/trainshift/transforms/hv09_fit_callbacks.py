@@ -50,6 +50,7 @@ from msgspec.structs import replace
 from trainshift.core.layout import Layout
 from trainshift.core.libraries import Libraries
 from trainshift.core.program import Program
+from trainshift.core.reasons import in_f_string, in_stars
 from trainshift.core.report import Report
 from trainshift.libraries.entries import Role as Known
 from trainshift.python.names.occurrence import Occurrence
@@ -130,11 +131,9 @@ def _fit(program: Program, report: Report, callbacks: Callbacks) -> Change | Wit
     site = callbacks.fit.site
     span = program.script.span(site.node, site)
     if hides(program.script, site, "callbacks"):
-        return report.withheld(
-            span, "the callbacks may be hidden in * or ** arguments; pass callbacks= by name", True
-        )
+        return report.withheld(span, in_stars("the callbacks may be", "pass callbacks= by name"), True)
     if site.in_fstring:
-        return report.withheld(span, "the call is inside an f-string; give it a statement of its own", True)
+        return report.withheld(span, in_f_string(), True)
     if program.fact(Executions).runs_in_graphs:
         return report.withheld(span, "Horovod's callback needs eager execution, which is disabled", True)
     stopping = [each.name for each in callbacks.members if each.stops_in_epoch]

@@ -35,6 +35,7 @@ from collections.abc import Mapping
 from trainshift.core.layout import Layout
 from trainshift.core.libraries import Libraries
 from trainshift.core.program import Program
+from trainshift.core.reasons import in_f_string
 from trainshift.core.report import Report
 from trainshift.libraries import api
 from trainshift.python.names.uses import NameUses
@@ -101,7 +102,7 @@ def _wrap(program: Program, report: Report, wrap: Wrap, compile: Compile) -> Cha
     wrapper, more = f"{hvd}.DistributedOptimizer", program.fact(Reductions).given(Form.KERAS, hvd)
     decisions = (*filter(None, [wrap.said]), *program.fact(Reductions).decisions(Form.KERAS))
     if site.in_fstring:
-        return report.withheld(span, "the call is inside an f-string; give it a statement of its own", True)
+        return report.withheld(span, in_f_string(), True)
     if not is_alone(site) or not _can_follow(program, site, wrap.site):
         edits = program.fact(Layout).put(wrap.site.node, site, handed_to(wrapper, more))
         return report.change(_TITLE, script.statement_span(site.statement), edits, decisions=decisions)
@@ -163,7 +164,7 @@ def _make(program: Program, report: Report, named: Named) -> Change | Withheld |
     site, script, layout = named.compile.site, program.script, program.fact(Layout)
     target = script.statement_span(site.statement)
     if site.in_fstring:
-        return report.withheld(target, "the call is inside an f-string; give it a statement of its own", True)
+        return report.withheld(target, in_f_string(), True)
     is_keras3 = program.fact(Target).is_keras3
     signature = api.constructor(named.cls, keras3=is_keras3)
     rate = signature.parameter("learning_rate") if signature is not None else None

@@ -57,6 +57,7 @@ from msgspec import Struct, field
 
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
+from trainshift.core.reasons import in_f_string, in_stars
 from trainshift.core.report import Report
 from trainshift.libraries import api
 from trainshift.python.source.edit import Edit
@@ -116,15 +117,13 @@ def propose(program: Program, report: Report) -> Proposals:
 def _estimator(program: Program, report: Report, made: Made) -> Proposals:
     """Keep the directory to rank 0, pin the session, and create an optimizer given by name."""
     site, span = made.site, program.script.span(made.site.node, made.site)
-    reason = made.reason or (
-        "the Estimator is made inside an f-string; give it a statement of its own" if site.in_fstring else ""
-    )
+    reason = made.reason or (in_f_string("the Estimator is made") if site.in_fstring else "")
     if reason:
         yield report.withheld(span, reason, True)
         return
     unseen = [word for word in ("model_dir", "config") if made.given(word) is None]
     if unseen and hides_arguments(site.node):
-        reason = f"the Estimator's {' and '.join(unseen)} may be hidden in * or ** arguments"
+        reason = in_stars(f"the Estimator's {' and '.join(unseen)} may be")
         yield report.withheld(span, reason)
     parts = (*_optimizers(program, made), _directory(program, made), _configuration(program, made))
     edits = [edit for part in parts for edit in part.edits]

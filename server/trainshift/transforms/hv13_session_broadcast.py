@@ -33,6 +33,7 @@ from __future__ import annotations
 
 from trainshift.core.layout import Layout
 from trainshift.core.program import Program
+from trainshift.core.reasons import in_f_string
 from trainshift.core.report import Report
 from trainshift.python.source.edit import Change, Edit, Withheld
 from trainshift.rewriting.edits.session_broadcasts import broadcast
@@ -86,9 +87,7 @@ def _pin(program: Program, report: Report, pin: Pin) -> Change | Withheld:
     target = script.statement_span(pin.statement)
     rank = f"str({program.at(pin.statement).fact(Prerequisites).hvd}.local_rank())"
     if pin.site.in_fstring:
-        return report.withheld(
-            target, "the configuration is made inside an f-string; give it a statement of its own"
-        )
+        return report.withheld(target, in_f_string("the configuration is made"))
     edits: tuple[Edit, ...]
     decisions: tuple[str, ...] = ()
     if pin.value is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from trainshift.core.program import Program
+from trainshift.core.reasons import in_f_string, in_stars
 from trainshift.core.report import Report
 from trainshift.python.source.edit import Edit, Withheld
 from trainshift.rewriting.edits.list_edits import put_first
@@ -15,9 +16,9 @@ from trainshift.training.rank_regions.hooks import Hooks
 
 def obstacle(report: Report, hooks: Hooks) -> Withheld | None:
     """The reason why the hooks of a call cannot get the broadcast; None if they can."""
-    reason = "the call is inside an f-string; give it a statement of its own" if hooks.site.in_fstring else ""
+    reason = in_f_string() if hooks.site.in_fstring else ""
     if hooks.hidden:
-        reason = "the hooks may be hidden in * or ** arguments; pass hooks= by name"
+        reason = in_stars("the hooks may be", "pass hooks= by name")
     return report.withheld(hooks.site, reason, True) if reason else None
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from trainshift.core.program import Program
+from trainshift.core.reasons import in_stars
 from trainshift.libraries import api
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import Occurrence, of_call
@@ -113,7 +114,7 @@ class Sessions:
             return Configuration(None)
         if given is None:
             if hides_arguments(site.node):
-                return Configuration(None, hidden="it may be hidden in * or ** arguments")
+                return Configuration(None, hidden=in_stars("it may be"))
             return Configuration(None, missing=True)
         if isinstance(given, ast.Constant):
             return Configuration(given, missing=given.value is None)

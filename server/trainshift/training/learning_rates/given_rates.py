@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from trainshift.core.libraries import Libraries
 from trainshift.core.program import Program
+from trainshift.core.reasons import in_stars
 from trainshift.libraries import api
 from trainshift.libraries.entries import Role
 from trainshift.python.flow.traversal import reachable
@@ -195,9 +196,7 @@ class GivenRates:
 
     def _behind_stars(self, site: Site, default: str, name: str) -> GivenRate | None:
         """The rate among ``**`` arguments; None if they certainly contain none."""
-        hidden = GivenRate(
-            None, reason=f"the learning rate is hidden in * or ** arguments; pass {name}= by name"
-        )
+        hidden = GivenRate(None, reason=in_stars("the learning rate is", f"pass {name}= by name"))
         if any(isinstance(each, ast.Starred) for each in site.node.args):
             return hidden
         step, may_lack = self._names.given_by_key(site, name)

@@ -14,6 +14,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from trainshift.core.program import Program
+from trainshift.core.reasons import in_stars
 from trainshift.libraries import api
 from trainshift.python.flow.traversal import reachable
 from trainshift.python.lazy import cached_property
@@ -366,7 +367,7 @@ class LearningRates:
             if given is not None:
                 self._scale_argument(given, site, name)
             elif hides_arguments(site.node):
-                self._hide(site.node, site, f"{name} is hidden in * or ** arguments")
+                self._hide(site.node, site, in_stars(f"{name} is"))
             elif parameter is not None and parameter.default not in (None, "None"):
                 self._add(Rate(site.statement, site.scope, None, site, name, parameter.default or ""))
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from trainshift.core.program import Program
+from trainshift.core.reasons import in_stars
 from trainshift.libraries import api
 from trainshift.python.flow.traversal import reachable
 from trainshift.python.lazy import cached_property
@@ -173,7 +174,7 @@ class Estimators:
             given = made.given(word)
             if given is None:
                 if hides_arguments(site.node):
-                    return Made(site, cls, reason=f"its {word} may be hidden in * or ** arguments")
+                    return Made(site, cls, reason=in_stars(f"its {word} may be"))
                 if not self._uses(made, word):
                     continue
             literals = self._literals(made, word)

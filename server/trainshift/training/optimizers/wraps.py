@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from trainshift.core.libraries import Libraries
 from trainshift.core.program import Program
+from trainshift.core.reasons import in_stars
 from trainshift.libraries import api
 from trainshift.libraries.entries import Entry, Role
 from trainshift.python.lazy import cached_property
@@ -212,7 +213,7 @@ class Wraps:
             return
         if given is None:
             if hides(self._script, site, "optimizer"):
-                self._hide(site, "the optimizer may be hidden in * or ** arguments; pass optimizer= by name")
+                self._hide(site, in_stars("the optimizer may be", "pass optimizer= by name"))
             elif compile.own_tape is None or self._program.fact(Fits).uses_compiled_optimizer(
                 compile.own_tape
             ):

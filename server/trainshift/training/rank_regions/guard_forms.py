@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from trainshift.core.libraries import path_returned
 from trainshift.core.program import Program
+from trainshift.core.reasons import in_f_string
 from trainshift.libraries import api, entries
 from trainshift.libraries.containers import ADDING
 from trainshift.libraries.methods import named
@@ -92,9 +93,7 @@ class GuardForms:
     def guard(self, site: Site, kind: RootKind, form: Form, doubt: str) -> RootCall | None:
         """The call with its guard; `form` is the callee's preferred one. None if it needs no guard."""
         if site.in_fstring:
-            return RootCall(
-                site, kind, form, site.node, doubt, "it is inside an f-string; give it a statement of its own"
-            )
+            return RootCall(site, kind, form, site.node, doubt, in_f_string("it is"))
         if form is Form.CONDITIONAL:
             return self._guard_writer(site)
         if form is not Form.GUARD:

@@ -9,6 +9,7 @@ import sys
 
 from trainshift.core.libraries import Libraries
 from trainshift.core.program import Program
+from trainshift.core.reasons import in_stars
 from trainshift.libraries import entries
 from trainshift.libraries.entries import Entry, Role, prints
 from trainshift.python.flow.traversal import reachable
@@ -140,7 +141,7 @@ class LibraryCalls:
         """
         path = argument(site.node, *known.path)
         if path is None or isinstance(path, ast.Starred):
-            return "the path may be hidden in * or ** arguments; pass it by name"
+            return in_stars("the path may be", "pass it by name")
         return _REREAD if self._acting.reads_too(site, known) and not self._is_only_written(site) else ""
 
     def reason_against_devnull(self, site: Site) -> str:
