@@ -48,6 +48,7 @@ SESSION = "with tf.Session() as sess:\n    sess.run(tf.global_variables_initiali
         "sess.run(w.assign(np.load('w.npy')))",
         "for name, given in np.load('all.npy').item().items():\n        sess.run(w.assign(given))",
         "sess.run(tf.assign(w, tf.placeholder(tf.float32)), {x: 1})",
+        "size = w.shape.as_list()\n    sess.run(w.assign(np.fromfile('w', count=len(size)).reshape(size)))",
         "fed = tf.placeholder(tf.float32, w.get_shape(), w.name[:-2])\n    sess.run(w.assign(fed), {fed: 1})",
         "mean, var = tf.nn.moments(out, 0)\n    sess.run([mean, var])",
         "sess.run(tf.nn.softmax(tf.constant(unknown.read())))",

@@ -42,6 +42,8 @@ _PASSING = frozenset({"group", "tuple", "cond", "while_loop", "case", "identity"
 _GIVEN = frozenset(
     {"placeholder", "placeholder_with_default", "constant", "zeros", "ones", "convert_to_tensor"}
 )
+# Calls that give no value of what they are given: fed values, and shapes.
+_OF_FEEDS = ("placeholder", "get_shape", "as_list", "shape")
 # The packages of `tf.contrib` in which nothing trains by itself.
 _LAYERS = frozenset(
     {
@@ -163,7 +165,7 @@ class _Sessions:
         if self._names.called_functions(site):
             return False
         if site.name.startswith(_ASSIGNING):
-            fed = {each.node for each in self._script.sites_named("placeholder")}  # Shapes do not train.
+            fed = {each.node for each in self._script.sites_named(*_OF_FEEDS)}
             return any(
                 isinstance(each.node, ast.Call) and self._is_of_graph(each)
                 for given in arguments(at.node)[self._is_of_graph(at) :]  # What `tf.assign` changes is first.
