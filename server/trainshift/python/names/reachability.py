@@ -136,8 +136,9 @@ class _Spread:
             return True
         home = self._homes[facts]
         stars = {Module(path) for path in home.star_paths}
-        for root, read in facts.once(_whole_reads).items():
-            imported = self._imported(home, root)
+        whole = facts.once(_whole_reads)
+        for root in whole if stars else whole.keys() & self._imports_of(home).keys():
+            read, imported = whole[root], self._imported(home, root)
             values: Iterable[Value] = stars if imported is None else imported
             if not values:
                 continue

@@ -8,7 +8,7 @@ lattice's bottom, two or more are its top.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TypeAlias
 
 from trainshift.core.program import Program
@@ -88,8 +88,7 @@ class Loops:
     def all(self) -> list[Loop]:
         """The loops of the script, and those that it reaches in other files."""
         found: list[Loop] = []
-        # Reachability is asked last, since it reads all files.
-        for script in filter(candidates, self._linked):
+        for script in self._others(candidates):
             found += [
                 loop
                 for loop in read_loops(self._program.linked(script), self._program)
@@ -115,10 +114,15 @@ class Loops:
     def _read(self) -> list[Loop]:
         return read_loops(self._program, self._program)
 
-    @cached_property
-    def _linked(self) -> list[Script]:
-        """The other files, if the program's script does not join them all."""
-        return [each for each in self._script.linked if each not in self._script.scripts]
+    def _others(self, wanted: Callable[[Script], object]) -> list[Script]:
+        """The other files that are `wanted` and of which code runs, if the program's script does not join
+        them all.
+        """
+        workspace = self._script.workspace
+        reachable = workspace.reachable if workspace is not None else []
+        found = [each for each in reachable if each not in self._script.scripts and wanted(each)]
+        # What runs is asked last, since it takes long.
+        return [each for each in found if each in self._script.linked]
 
     def steps(self, loop: Loop) -> tuple[Span, ...]:
         """The calls of a loop that update weights, in the program's first script."""
@@ -319,7 +323,7 @@ class Loops:
         hidden = next(self._script.sites_named(*_STRATEGY_METHODS), None) is not None
         if hidden or any("trategy" in name for name in self._script.identifiers):
             yield from self._script.sites_calling(_strategy_calls())
-        others = [each for each in self._linked if any("trategy" in name for name in each.identifiers)]
+        others = self._others(lambda each: any("trategy" in name for name in each.identifiers))
         for script in others:
             for site in script.sites_calling(_strategy_calls()):
                 if self._is_reachable((script, named_function(site.scope))):
