@@ -412,6 +412,8 @@ def _verdict(document: Document, job: Job, path: str) -> Verdict:
         asked.append(fingerprint(runtime))
         return runtime
 
+    if is_script(job.item) and files.naming(path):
+        files.read(path)  # One reading serves all programs that import it, too.
     with files.noting() as noted:
         report = checking.check(document.text, job.settings, path, files, demanded)
         programs: tuple[str, ...] = ()
