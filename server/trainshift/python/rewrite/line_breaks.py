@@ -50,7 +50,7 @@ class _Leaf(Struct, eq=False):
     """The priority of a break in front of it."""
     starts_row: bool = False
     continues: bool = False
-    """Return whether a backslash ends the row before it."""
+    """True if a backslash ends the row before it."""
     extra: int = 0
     """1 among the targets of a `for` or the parameters of a `lambda`, which are never broken."""
 
