@@ -82,6 +82,16 @@ def test_broadcast_after_an_execution_of_several_steps() -> None:
     assert ids(run([0.1] * 4), noted(first, steps_per_execution=2), second) == []
 
 
+def test_one_optimizer_that_trains_two_models_in_turn() -> None:
+    first, second = run([0.2] * 4), run([0.2] * 4, rank=1, weights=["a", "b", "2", "3"])
+    other = run([0.2] * 4, rank=1, weights=["a", "b", "c", "3"])
+    for each in (first, second, other):
+        assert each.record
+        each.record.optimizers[0].began = [1]
+    assert ids(run([0.1] * 4), first, second) == []
+    assert ids(run([0.1] * 4), first, other) == ["broadcast-late"]
+
+
 def test_files_in_a_temporary_directory() -> None:
     first, second = run([0.2]), replace(run([0.2], rank=1), files=("tmp/abc/graph.pbtxt",))
     assert ids(run([0.1]), first, second) == ["rank1-wrote-file"]

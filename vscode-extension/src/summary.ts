@@ -83,6 +83,9 @@ export async function warningsIn(client: LanguageClient, documents: readonly vsc
   return found.flat();
 }
 
+// What a finding says of a conversion that is yet to come.
+const TO_COME = / The conversion handles it\.$/;
+
 async function warningsOf(client: LanguageClient, uri: string): Promise<Note[]> {
   for (let turn = 0; turn < MOST_TURNS; turn += 1) {
     try {
@@ -97,7 +100,7 @@ async function warningsOf(client: LanguageClient, uri: string): Promise<Note[]> 
             uri,
             line: line + 1,
             column: character + 1,
-            text: typeof message === "string" ? message : message.value,
+            text: (typeof message === "string" ? message : message.value).replace(TO_COME, ""),
           };
         });
     } catch {

@@ -17,7 +17,8 @@ On two GPUs both processes would write the same files at the same time, and may 
 
 ## How it is done
 
-A loop or a `with` block in which each statement is for rank 0 goes under the test of the rank as a whole.
+A loop or a `with` block in which each statement is for rank 0, or computes what only these read, goes under
+the test of the rank as a whole. So does an `if` with an `else`.
 
 Weights are loaded on rank 0 only, too: the broadcast after the first step sends them to the others. If
 training may have begun before, there is a new broadcast. The same holds for a checkpoint that contains only

@@ -47,6 +47,17 @@ else:
 model.compile(optimizer, "mse")
 model.fit(x, y)
 """
+# The script uses Horovod, but not for its optimizer.
+IN_PART = """\
+import horovod.tensorflow.keras as hvd
+import tensorflow as tf
+from data import x, y
+
+hvd.init()
+model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+model.compile(tf.keras.optimizers.SGD(0.1), "mse")
+model.fit(x, y)
+"""
 FIXABLE_TWICE = """\
 import tensorflow as tf
 keras = tf.keras
@@ -257,6 +268,18 @@ async def test_a_finding_where_nothing_is_to_be_done_offers_the_whole_file(pulle
         assert await puller.result(first, document) == await puller.result(
             titled(await puller.actions(document, 0, only=[FILE]), WHOLE), document
         )
+
+
+async def test_the_fix_of_a_hazard_is_preferred_and_first(puller: Session) -> None:
+    document = puller.open(IN_PART)
+    hazards = [each for each in await puller.pulled(document) if each.code in ("HZ07", "HZ10")]
+    for each in hazards:
+        first, *others = await puller.menu(document, each.range)
+        data = first.data or {}
+        assert (data["do"], data["code"], first.is_preferred) == ("fix", each.code, True)
+        assert WHOLE in [other.title for other in others]
+        assert not any(other.is_preferred for other in others)
+    assert hazards
 
 
 async def test_all_fixes_are_those_of_the_command_line(puller: Session) -> None:

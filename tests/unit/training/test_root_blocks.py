@@ -7,16 +7,21 @@ import pytest
 from trainshift.engine.conversion import convert
 
 SCRIPT = """\
+import collections
 import os
+import random
 import shutil
 import zipfile
 
+import numpy as np
 import tensorflow as tf
 
 (x, y), _ = tf.keras.datasets.mnist.load_data()
 model = tf.keras.Sequential([tf.keras.layers.Dense(10)])
 model.compile(tf.keras.optimizers.SGD(0.1), "mse")
 losses = [1.0, 2.0]
+drawn = np.argmax(model.predict(x), axis=-1)
+counts = collections.defaultdict(int)
 data = tf.data.Dataset.from_tensor_slices((x, y)).shuffle(9, seed=1)
 turns = iter([1, 2, 3])
 made = lambda: (each for each in [1, 2])
@@ -32,6 +37,8 @@ UNDER = "if hvd.rank() == 0:\n    "
         ("for name in os.listdir('a'):", "shutil.move(name, 'b')"),
         ("for layer in model.layers:", "print(layer.name)"),
         ("for i, loss in enumerate(losses):", "print(i, loss)"),
+        ("for one, other in zip(drawn, y.flatten()):", "print(one, other)"),
+        ("for loss in losses:", "text = str(np.round(loss, 2)); print(text)"),
         ("with zipfile.ZipFile('a.zip') as archive:", "archive.extractall('b')"),
     ],
 )
@@ -45,15 +52,33 @@ def test_a_block_is_for_rank_0_as_a_whole(header: str, body: str) -> None:
     [
         pytest.param("for pair in data:", "print(pair)", "", id="a data set draws its next order"),
         pytest.param("for turn in turns:", "print(turn)", "", id="an iterator is used up"),
+        pytest.param("for turn in sorted(turns):", "print(turn)", "", id="an iterator is sorted"),
         pytest.param("for one in made():", "print(one)", "", id="a generator"),
         pytest.param("for loss in losses:", "print(loss)", "x = x * loss", id="read later"),
-        pytest.param("for loss in losses:", "print(loss)\n    total = loss", "", id="another statement"),
+        pytest.param("for loss in losses:", "print(loss)\n    total = loss", "x = x * total", id="sums up"),
+        pytest.param("for loss in losses:", "print(loss)\n    counts[loss] = 1", "", id="sets an element"),
+        pytest.param("for loss in losses:", "print(loss)\n    one = random.random()", "", id="draws"),
+        pytest.param("for loss in losses:", "print(loss)\n    one = tf.Variable(loss)", "", id="a variable"),
+        pytest.param("for loss in losses:", "print(loss)\n    one = made()", "", id="calls the script"),
+        pytest.param("for one in np.nditer(y):", "print(one)", "", id="an iterator of NumPy"),
         pytest.param("with tf.device('/cpu:0'):", "print(losses)", "", id="no file"),
     ],
 )
 def test_a_block_with_a_header_for_all_ranks_is_not(header: str, body: str, later: str) -> None:
     found = convert(SCRIPT.format(code=f"{header}\n    {body}\n{later}")).text
     assert f"\n{header}\n    if hvd.rank() == 0:\n" in found
+
+
+def test_an_if_with_an_else_is_under_one_guard() -> None:
+    code = "if len(x) > 9:\n    print(1)\nelif len(x) > 8:\n    print(2)\nelse:\n    print(3)"
+    found = convert(SCRIPT.format(code=code)).text
+    assert UNDER + code.replace("\n", "\n    ") in found
+
+
+def test_no_guard_stands_around_an_elif() -> None:
+    code = "if len(x) > 9:\n    x = x + 1\nelif len(x) > 8:\n    print(2)\nelse:\n    print(3)"
+    found = convert(SCRIPT.format(code=code)).text
+    assert "elif len(x) > 8:\n    if hvd.rank() == 0:\n        print(2)\nel" in found
 
 
 @pytest.mark.parametrize(

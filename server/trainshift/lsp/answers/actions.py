@@ -20,7 +20,7 @@ from trainshift.engine.checking import CheckReport, Diagnostic
 from trainshift.engine.conversion import MAGIC_IN_THE_WAY, Status, innermost
 from trainshift.engine.finishing.finish import laid_out
 from trainshift.engine.own_codes import OWN_CODES, UNSUPPORTED_VERSION, UNUSED_SUPPRESSION
-from trainshift.engine.settings import Severity
+from trainshift.engine.settings import HAZARD_CODES, Severity
 from trainshift.engine.suppressions import silence
 from trainshift.lsp.answers.places import Places
 from trainshift.lsp.answers.summary import conversion_of, title_of
@@ -93,17 +93,20 @@ class Wanted(Struct, frozen=True):
 
 
 def menu(state: State, wanted: Wanted, client: Client) -> list[types.CodeAction]:
-    """The actions for a place: distribution first, then fixes, suppressions last."""
+    """The actions for a place: fixes of hazards first, distribution, then other fixes, suppressions last."""
     near = [each for each in state.report.diagnostics if _meets(place_of(state.paper, each), wanted.span)]
-    found = list(_of_statements(state, wanted, client))
+    hazards = [each for each in near if each.code in HAZARD_CODES]
+    statements = list(_of_statements(state, wanted, client))
+    found = [*_of_fixes(state, wanted, client, hazards), *statements]
     whole: list[types.CodeAction] = []
-    if any(each.code not in _OWN for each in near) and not any(each.kind == _QUICK for each in found):
+    if any(each.code not in _OWN for each in near) and not any(each.kind == _QUICK for each in statements):
         whole = list(_of_file(state, wanted, client, _QUICK, near))
     found += whole
     first = next((each for each in found if each.kind == _QUICK), None)
     if first is not None and client.has_preferred:
         first.is_preferred = True
-    found += [*_of_versions(state, wanted, near), *_of_fixes(state, wanted, client, near)]
+    others = [each for each in near if each not in hazards]
+    found += [*_of_versions(state, wanted, near), *_of_fixes(state, wanted, client, others)]
     # A client that lists all kinds does not show the same action twice.
     if not whole or wanted.only is not None:
         kind = CONVERT_NOTEBOOK if state.paper.is_notebook else CONVERT_FILE

@@ -250,14 +250,16 @@ def not_broadcast(records: Sequence[Record]) -> Iterator[str]:
 
 
 def broadcast_late(first: Record, second: Record, rank: int) -> Iterator[str]:
-    """Yield `broadcast-late` unless the weights are the same after the first step, or the first execution of
-    several.
+    """Yield `broadcast-late` unless the weights are the same after their first step, or the first execution
+    of several.
 
-    Weights made by different gradients are not.
+    Weights made by different gradients are not.  One optimizer may train two models in turn.
     """
     for number, (one, two) in enumerate(zip(first.optimizers, second.optimizers, strict=False)):
         gradients = zip(one.gradients, two.gradients, strict=False)
-        steps = list(zip(one.weights, two.weights, gradients, strict=False))[first.steps_per_execution :]
+        begun = {each + more for each in (0, *one.began) for more in range(first.steps_per_execution)}
+        every = enumerate(zip(one.weights, two.weights, gradients, strict=False))
+        steps = [step for index, step in every if index not in begun]
         bad = sum(here != there and given == got for here, there, (given, got) in steps)
         if bad:
             yield (

@@ -22,6 +22,7 @@ class OptimizerRecord:
     value when it was first seen, before any broadcast (None if it had no value yet), `born` one of its
     initial value (None if unknown).  The `unbroadcast_*` lists name the variables that no executed broadcast
     covered; with `given`, all variables that it trains were broadcast before it first got their gradients.
+    `began` are the steps, after the first, that were the first for some of the variables.
     For a report: `ended` is the time of each step, `number` the name of its samples, `made_at` and
     `applied_at` the lines of the script (FILE:LINE) that create it and take its steps.
 
@@ -42,6 +43,7 @@ class OptimizerRecord:
     unbroadcast_variables: list[str] = field(default_factory=list)
     unbroadcast_slots: list[str] = field(default_factory=list)
     given: bool = False
+    began: list[int] = field(default_factory=list)
     ended: list[float] = field(default_factory=list)
     number: int = 0
     made_at: str = ""

@@ -115,6 +115,7 @@ class Steps(ByHand):
         def note(rate: Any, values: Sequence[Any]) -> None:
             if not watch.loss_scaled:
                 watch.record.rates.append(float(rate))
+            watch.note_step(numbers)
             watch.record.gradients.append(digest(values[:split]))
             self.stepped(watch, values[end:] or values[:split])
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -78,8 +78,15 @@ class Watch:
         self.loss_scaled = False
         self.has_local = False
         self.trained: dict[int, None] = {}
+        self.stepped = set[int]()
         self.own = 0
         self.slots: dict[int, None] = {}
+
+    def note_step(self, variables: Collection[int]) -> None:
+        """Note a step of these variables that is about to be recorded; it may be the first of some."""
+        if self.stepped and not self.stepped.issuperset(variables):
+            self.record.began.append(len(self.record.gradients))
+        self.stepped.update(variables)
 
     def variables(self) -> list[Any]:
         """The optimizer's own variables: a list for new Keras optimizers, a method for all others."""

@@ -473,3 +473,15 @@ def _tests_main(test: ast.expr) -> bool:
         return False
     sides = {getattr(side, "id", getattr(side, "value", "")) for side in (test.left, test.comparators[0])}
     return sides == {"__name__", "__main__"}
+
+
+def is_elif(statement: Statement) -> bool:
+    """Return whether a statement is the ``elif`` of the one around it, so that nothing can precede it."""
+    above, node = statement.parent, statement.node
+    return (
+        above is not None
+        and isinstance(above.node, ast.If)
+        and isinstance(node, ast.If)
+        and above.node.orelse == [node]
+        and node.col_offset == above.node.col_offset
+    )

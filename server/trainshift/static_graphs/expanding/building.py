@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from trainshift.libraries.containers import ADDING
 from trainshift.python.flow.def_use import Names, names_bound, names_read
 from trainshift.python.source.comments import Comments
-from trainshift.python.syntax.chunk_syntax import Statement, dotted, targets_of
+from trainshift.python.syntax.chunk_syntax import Statement, dotted, is_elif, targets_of
 from trainshift.python.syntax.fresh_names import fresh_name
 from trainshift.static_graphs.domain.abstract_values import AbstractValue, python, tensor
 from trainshift.static_graphs.expanding.exit_flags import leave_kept, leave_loop
@@ -805,18 +805,6 @@ class Builder:
 def _binding(name: str, text: str, reads: Names, known: VarInfo) -> Plain:
     """An assignment added by the expansion, with the known type of its value."""
     return Plain([f"{name} = {text}"], reads, (name,), gives={name: known})
-
-
-def is_elif(statement: Statement) -> bool:
-    """Return whether an `if` is an `elif`."""
-    parent = statement.parent
-    return (
-        parent is not None
-        and isinstance(statement.node, ast.If)
-        and isinstance(parent.node, ast.If)
-        and statement.branch == "orelse"
-        and statement.node.col_offset == parent.node.col_offset
-    )
 
 
 def without_elif(line: str) -> str:

@@ -64,8 +64,8 @@ class RootCall(Struct, frozen=True, eq=False):
     """A call for rank 0 only.
 
     `outer` is the expression to make conditional, if that is the form: the call or the chain of calls that
-    starts with it.  `reason` is the reason why it cannot be guarded; empty if it can.  `block` is the loop or
-    `with` around the call that is for rank 0 as a whole.
+    starts with it.  `reason` is the reason why it cannot be guarded; empty if it can.  `block` is the loop,
+    `with` or `if` around the call that is for rank 0 as a whole.
     """
 
     site: Site

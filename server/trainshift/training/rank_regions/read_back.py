@@ -16,7 +16,7 @@ from trainshift.python.lazy import cached_property
 from trainshift.python.names.classes import class_around
 from trainshift.python.names.occurrence import Occurrence, of_call
 from trainshift.python.names.values import Instance, Literal, Member
-from trainshift.python.syntax.chunk_syntax import Site, Statement, arguments
+from trainshift.python.syntax.chunk_syntax import Site, Statement, arguments, is_elif
 from trainshift.python.syntax.node_classes import LOOPS
 from trainshift.python.values.call_chains import callers_around, calls_leading_to
 from trainshift.training.execution.control_flow import ControlFlow
@@ -339,7 +339,7 @@ class ReadBack:
         for outer in self._deciding(statement):
             apart += [each for each in outer.path() if each.parent in blocks][:1]
         found = min([self._blocks.get(statement, statement), *apart], key=self._start)
-        while _is_elif(found) and found.parent is not None:
+        while is_elif(found) and found.parent is not None:
             found = found.parent
         return found
 
@@ -437,15 +437,3 @@ def _is_finalizer(site: Site) -> bool:
     """Return whether a call is in a finalizer, which Python runs when it destroys an object."""
     function = site.scope.function()
     return function is not None and function.name == "__del__"
-
-
-def _is_elif(statement: Statement) -> bool:
-    """Return whether a statement is the ``elif`` of the one around it, so that nothing can precede it."""
-    above, node = statement.parent, statement.node
-    return (
-        above is not None
-        and isinstance(above.node, ast.If)
-        and isinstance(node, ast.If)
-        and above.node.orelse == [node]
-        and node.col_offset == above.node.col_offset
-    )

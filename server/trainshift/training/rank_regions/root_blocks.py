@@ -1,6 +1,7 @@
-"""Find the loops and ``with`` blocks that are for rank 0 as a whole, because each of their statements is.
+"""Find the blocks that are for rank 0 as a whole, because each of their statements is.
 
-Only rank 0 runs their headers, too: these have no effect, iterate nothing that is used up by it, and bind
+They are loops, ``with`` blocks, and an ``if`` with an ``else``.  Only rank 0 runs their headers and the
+assignments in them, too: these have no effect, draw nothing, iterate nothing that is used up by it, and bind
 nothing that is read later.  Nor do they raise what every rank handles.
 """
 
@@ -9,19 +10,20 @@ from __future__ import annotations
 import ast
 from collections.abc import Set
 
-from trainshift.core.libraries import Libraries
+from trainshift.core.libraries import Libraries, full_name
 from trainshift.core.program import Program
 from trainshift.libraries import api
 from trainshift.python.names.occurrence import Occurrence
 from trainshift.python.names.reaching_bindings import may_suppress
-from trainshift.python.names.values import Library
-from trainshift.python.syntax.chunk_syntax import Statement, last_name
+from trainshift.python.names.values import Class, Function, Library, Member, UserInstance
+from trainshift.python.syntax.chunk_syntax import Statement, is_elif, last_name
 from trainshift.python.syntax.node_classes import LOOPS, TRIES, WITHS
 from trainshift.python.values.call_chains import statements_around
 from trainshift.python.values.effects import Effect
 from trainshift.training.loops.call_effects import Effects
 from trainshift.training.loops.what_trains import WhatTrains
 from trainshift.training.rank_regions.readers import Readers
+from trainshift.training.uniformity.uniformity import Uniformity
 
 # Attributes and functions whose results can be iterated any number of times.
 _LASTING = frozenset(
@@ -54,6 +56,11 @@ _RUNNING_PYTHON = ("from_generator", "numpy_function", "py_func", "py_function")
 # Expressions and operators that raise nothing, if their parts do not.
 _STILL = (ast.Name, ast.Constant, ast.Tuple, ast.List, ast.BoolOp, ast.UnaryOp, ast.Compare)
 _HARMLESS = (*_STILL, ast.expr_context, ast.boolop, ast.unaryop, ast.cmpop)
+# Packages whose functions make no part of a graph or a model; methods of unknown objects make none, either.
+_SIMPLE = frozenset({"", "builtins", "math", "numpy"})
+# Methods that return an array or a list, and functions of NumPy that do not.
+_GIVING = frozenset({"astype", "flatten", "numpy", "ravel", "reshape", "split", "splitlines", "tolist"})
+_ITERATORS = frozenset({"fromiter", "ndenumerate", "ndindex", "nditer"})
 # The exceptions that no header raises.
 _FROM_ELSEWHERE = frozenset({"ImportError", "KeyboardInterrupt", "ModuleNotFoundError"})
 
@@ -72,24 +79,31 @@ class RootBlocks:
         """
         found: dict[Statement, Statement] = {}
         for statement in guarded:
-            block = statement
             for above in statement.ancestors():
-                if above.scope is not statement.scope or not self.is_whole(above, guarded, others):
+                if above.scope is not statement.scope:
                     break
-                block = above if isinstance(above.node, ast.For | ast.With) else block
-            if block is not statement:
-                found[statement] = block
+                if _is_block(above) and self.is_whole(above, guarded, others):
+                    found[statement] = above
         return found
 
     def is_whole(
-        self, statement: Statement, guarded: Set[Statement], others: Set[Statement] = frozenset()
+        self,
+        statement: Statement,
+        guarded: Set[Statement],
+        others: Set[Statement] = frozenset(),
+        block: Statement | None = None,
     ) -> bool:
-        """Return whether a statement is guarded, or can be with all that it holds."""
+        """Return whether a statement is guarded, or can be with all that it holds.
+
+        It may stand in a `block` that would be guarded with it.
+        """
         if statement in guarded or statement in others:
             return statement in guarded
         node, effects = statement.node, self._program.fact(Effects)
+        if isinstance(node, ast.Assign):
+            return block is not None and self._is_computed(node, statement, block)
         if isinstance(node, ast.If):
-            is_still = effects.of_expression(node.test) is None
+            is_still = effects.of_expression(node.test) is None and not self._draws(node.test)
         elif isinstance(node, ast.For):
             is_still = self._is_lasting(node.iter, statement) and self._is_unread(node.target, statement)
         elif isinstance(node, ast.With) and len(node.items) == 1:
@@ -99,7 +113,33 @@ class RootBlocks:
         if not is_still or (self._may_raise(node) and self._is_handled(statement)):
             return False
         inside = (each for block in statement.branches.values() for each in block)
-        return all(self.is_whole(each, guarded, others) for each in inside)
+        return all(self.is_whole(each, guarded, others, block or statement) for each in inside)
+
+    def _is_computed(self, node: ast.Assign, statement: Statement, block: Statement) -> bool:
+        """Return whether an assignment only computes, from arrays and Python's own values, what nothing
+        outside its block reads.
+        """
+        raises = not all(isinstance(each, _HARMLESS) for each in ast.walk(node.value))
+        return (
+            self._program.fact(Effects).of_expression(node.value) is None
+            and all(self._is_simple(each) for each in ast.walk(node.value) if isinstance(each, ast.Call))
+            and not (raises and self._is_handled(statement))
+            and all(self._is_unread(each, block) for each in node.targets)
+        )
+
+    def _is_simple(self, call: ast.Call) -> bool:
+        """Return whether a call makes no part of a graph or a model, and draws nothing."""
+        callees = self._script.names.callee(self._script.site_of(call))
+        owners = [each.owner if isinstance(each, Member) else each for each in callees]
+        if any(isinstance(each, Class | Function | UserInstance) for each in owners):
+            return False
+        return {full_name(each).partition(".")[0] for each in callees} <= _SIMPLE and not self._draws(call)
+
+    def _draws(self, node: ast.expr) -> bool:
+        """Return whether an expression draws at random: the other ranks would then draw other numbers."""
+        draws = self._program.fact(Uniformity).draws
+        sites = [self._script.site_of(each) for each in ast.walk(node) if isinstance(each, ast.Call)]
+        return any(draws.is_draw(each) or draws.shuffles(each) for each in sites)
 
     def _is_handled(self, statement: Statement) -> bool:
         """Return whether the script may go on after what a statement raises."""
@@ -163,7 +203,7 @@ class RootBlocks:
             return self._is_kept(at, frozenset()) or self._is_dataset(at)
         if self._program.fact(Effects).of_expression(node) is not None:
             return False
-        if _is_made(node):
+        if _is_made(node) or (isinstance(node, ast.Call) and self._holds(node)):
             return not any(self._may_use_up(each, statement) for each in ast.walk(node))
         if not isinstance(node, ast.Call):
             return False
@@ -187,10 +227,22 @@ class RootBlocks:
         """Return whether a name, or what a function of the script returns, certainly holds its elements."""
         if _is_made(at.node):
             return True
-        if isinstance(at.node, ast.Call) and self._builtins(at.node) <= _HOLDING:
+        if isinstance(at.node, ast.Call) and self._holds(at.node):
             return True
         sources = self._script.names.all_sources(at) if at.node not in seen else ()
         return bool(sources) and all(self._is_kept(each, seen | {at.node}) for each in sources)
+
+    def _holds(self, call: ast.Call) -> bool:
+        """Return whether a call returns a list, an array or the like."""
+        site = self._script.site_of(call)
+        if self._builtins(call) <= _HOLDING:
+            return True
+        callees = self._script.names.callee(site)
+        if site.name == "predict":
+            members = [each for each in callees if isinstance(each, Member)]
+            return bool(members) and all(self._script.names.is_a(each.owner, *api.MODEL) for each in members)
+        of_arrays = {full_name(each).partition(".")[0] for each in callees} == {"numpy"}
+        return site.name in _GIVING or (of_arrays and site.name not in _ITERATORS)
 
     def _is_dataset(self, at: Occurrence) -> bool:
         """Return whether a name is a dataset that runs no Python code, after all training.
@@ -218,6 +270,14 @@ class RootBlocks:
             if repeats or any(map(trains, block[index + 1 :])):
                 return False
         return True
+
+
+def _is_block(statement: Statement) -> bool:
+    """Return whether a statement gets a guard around it; an ``if`` alone takes the test into its own."""
+    node = statement.node
+    if isinstance(node, ast.If):
+        return bool(node.orelse) and not is_elif(statement)
+    return isinstance(node, ast.For | ast.With)
 
 
 def _is_made(node: ast.expr) -> bool:
