@@ -23,6 +23,7 @@ from trainshift.engine.own_codes import SYNTAX_ERROR
 from trainshift.host.configuration import ConfigurationProblem
 from trainshift.host.files import FileProblem, shown_path
 from trainshift.host.walk import STANDARD_INPUT, Input, collect
+from trainshift.python.garbage import uncollected
 
 INTERRUPTED = 130
 
@@ -39,7 +40,7 @@ def run(request: Request, reporter: Reporter) -> int:
     status = 0
     try:
         inputs = _inputs(request)
-        with ProgressBar(len(inputs), wanted=request.show_progress) as progress:
+        with ProgressBar(len(inputs), wanted=request.show_progress) as progress, uncollected():
             sources = Sources(progress.reading, request.choices_of)
             found = units(inputs, sources)
             progress.expect(len(found))
@@ -54,6 +55,7 @@ def run(request: Request, reporter: Reporter) -> int:
                 else:
                     reporter.file(report, diffs)
                 progress.advance()
+                sources.release()
     except KeyboardInterrupt:
         reporter.finish(interrupted=True)
         return INTERRUPTED

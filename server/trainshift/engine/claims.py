@@ -21,7 +21,6 @@ from trainshift.python.names.workspace import MOST_CONVERTED
 from trainshift.python.source.edit import Change, Edit, Suits, Withheld
 from trainshift.python.source.source import Span
 from trainshift.python.syntax.chunk_syntax import Statement
-from trainshift.python.syntax.code import Code
 from trainshift.training.loops.loops import Loops
 from trainshift.training.seeds.agreement import Agreement
 from trainshift.transforms import TRANSFORMS
@@ -126,6 +125,7 @@ def claims_from(
         return None
     script = linked(code, start, files, MOST_CONVERTED)
     if not _trains(script):
+        Program(script).forget()
         return None
     if rules:
         analysis = analyze_script(script, pause, choices=choices, rules=rules)
@@ -174,16 +174,16 @@ class KeptClaims:
     ) -> None:
         self._files = files
         self._choices_of = choices_of
-        self._known: dict[tuple[str, frozenset[str]], tuple[Claims | None, dict[str, Code | None]]] = {}
+        self._known: dict[tuple[str, frozenset[str]], tuple[Claims | None, dict[str, str]]] = {}
 
     def of(self, start: str, rules: frozenset[str]) -> Claims | None:
         """The claims of the program that a file starts, in the form of `AsksClaims`."""
         rules = enough(rules, [asked for each, asked in self._known if each == start])
         known = self._known.get((start, rules))
-        if known is None or any(self._files.read(path) is not code for path, code in known[1].items()):
+        if known is None or any(self._files.digest(path) != text for path, text in known[1].items()):
             with self._files.noting() as noted:
                 found = claims_from(start, self._files, self._choices_of(start), rules=rules)
-            known = found, {path: self._files.read(path) for path in noted.paths}
+            known = found, {path: self._files.digest(path) for path in noted.paths}
             self._known[start, rules] = known
         return known[0]
 

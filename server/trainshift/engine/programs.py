@@ -6,7 +6,7 @@ import other files, and start no program.  Nothing here needs the rules of the c
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from functools import partial
 
 from trainshift.core.program import Program
@@ -20,10 +20,14 @@ from trainshift.training.loops.loop_reader import candidates
 
 
 class Programs:
-    """The programs of a workspace, by its files' imports; paths are absolute."""
+    """The programs of a workspace, by its files' imports; paths are absolute.
 
-    def __init__(self, files: ParsedFiles) -> None:
+    `release` is called after each file that was read with its imports, and may free what no longer serves.
+    """
+
+    def __init__(self, files: ParsedFiles, release: Callable[[], None] = lambda: None) -> None:
         self._files = files
+        self._release = release
         self._importers: dict[str, list[str]] = {}
         self._imported: dict[str, frozenset[str]] = {}
         self._may_train: dict[str, bool] = {}
@@ -133,6 +137,7 @@ class Programs:
             return frozenset()
         found = frozenset(script.workspace.imported_by(script))
         Program(script).forget()
+        self._release()
         return found
 
     def _trains(self, start: str) -> bool:
@@ -141,6 +146,7 @@ class Programs:
             return False
         found = any(candidates(each) for each in script.workspace.reachable)
         Program(script).forget()
+        self._release()
         return found
 
     def _script(self, path: str) -> Script | None:

@@ -80,8 +80,11 @@ class ParsedFiles:
         """The number of changes of files so far."""
 
     def stay(self) -> None:
-        """Assume that only files passed to `forget` change, so that results of `once` are kept until then."""
-        self._answers = {}
+        """Assume that only files passed to `forget` change, so that results of `once` are kept until then.
+
+        Files that are dropped wait for `release`.
+        """
+        self._answers, self._dropped = {}, []
 
     @property
     def are_steady(self) -> bool:
@@ -183,10 +186,9 @@ class ParsedFiles:
 
         The facts of a file refer to each other: to find them, Python's collector examines all others.
         """
-        for code in self._dropped or ():
-            for facts in code.facts:
+        while self._dropped:
+            for facts in self._dropped.pop().facts:
                 facts.dissolve()
-        self._dropped = []
 
     @contextmanager
     def noting(self) -> Iterator[Noted]:

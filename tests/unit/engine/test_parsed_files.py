@@ -34,7 +34,7 @@ def test_a_dropped_file_is_freed_without_the_collector(files: ParsedFiles) -> No
     gc.collect()
     gc.disable()
     try:
-        files.release()
+        files.stay()
         first, *others = [syntax_of(files, path) for path in TEXTS]
         assert first() is not None
         files.release()
@@ -45,7 +45,7 @@ def test_a_dropped_file_is_freed_without_the_collector(files: ParsedFiles) -> No
 
 
 def test_a_file_freed_is_read_again(files: ParsedFiles) -> None:
-    files.release()
+    files.stay()
     first, *_ = [files.read(path) for path in TEXTS]
     files.release()
     again = files.read("/p/one.py")
@@ -55,7 +55,7 @@ def test_a_file_freed_is_read_again(files: ParsedFiles) -> None:
 
 
 def test_chunks_that_an_edit_takes_over_stay(files: ParsedFiles) -> None:
-    files.release()
+    files.stay()
     before = files.read("/p/one.py")
     files.forget("/p/one.py", is_edit=True)
     after = files.read("/p/one.py")
