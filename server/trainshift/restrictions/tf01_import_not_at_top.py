@@ -98,6 +98,12 @@ class _Top(Struct, frozen=True, dict=True):
     loud: Statement | None
 
     @cached_property
+    def setup(self) -> Statement | None:
+        """The first statement at the top level that starts Horovod or gives a rank its GPU."""
+        horovod = self.program.fact(Horovod)
+        return next((each for each in self.program.script.top if horovod.sets_up(each, ())), None)
+
+    @cached_property
     def calls(self) -> list[tuple[Site, bool, frozenset[str]]]:
         """The calls that may change the result of an import: of any import, or of one of the named
         libraries.
@@ -232,6 +238,8 @@ def _judge(program: Program, report: Report, statement: Statement, top: _Top) ->
     nested = _nesting(statement)
     before = top.end is not None and _start(program, home) > _start(program, top.end)
     if nested is None and not before:
+        return None
+    if nested is None and top.setup is not None and _start(program, home) > _start(program, top.setup):
         return None
     loud = top.loud is not None and _start(program, home) > _start(program, top.loud)
     verdict = Verdict.HARMLESS

@@ -94,3 +94,28 @@ def test_rows_that_all_are_one_batch_in_order_stay_together(size: str, whole: bo
     assert result.status is Status.CONVERTED
     assert ("hvd.size()]" not in result.text) is whole
     assert any("each batch has all rows" in str(each) for each in result.decisions) is whole
+
+
+MADE = """\
+import numpy as np
+import tensorflow as tf
+
+
+def make(x, y):
+    return tf.data.Dataset.from_tensor_slices((x, y))
+
+
+x, y = np.random.rand(100, 3), np.random.rand(100)
+train = make(x[:-10], y[:-10])
+train = train.shuffle(8).batch(4)
+valid = make(x[-10:], y[-10:]).batch(4)
+model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+model.compile("adam", "mse")
+model.fit(train, validation_data=valid, epochs=2)
+"""
+
+
+def test_a_share_that_a_name_gets_directly_is_not_divided_again() -> None:
+    first = convert(MADE)
+    assert first.text.count(".shard(") == 1
+    assert convert(first.text).status is Status.ALREADY_DISTRIBUTED

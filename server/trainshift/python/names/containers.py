@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 from typing import TypeGuard
 
+from trainshift.libraries.entries import is_bar
 from trainshift.python.lazy import cached_property
 from trainshift.python.names.linked import LinkedNames, LinkedScript
 from trainshift.python.names.occurrence import UNSEEN, Occurrence, Step, joined, unseen_in
@@ -27,6 +28,8 @@ from trainshift.python.syntax.unpacking import parts_assigned
 
 # Methods that add all of their arguments, one by one.
 _ADDING_ALL = ("extend", "update")
+
+_NUMBERING = frozenset({"builtins.enumerate", "tqdm.contrib.tenumerate"})
 
 # The depth to which values in nested containers are followed.
 _DEEPEST = 4
@@ -51,7 +54,7 @@ class Containers:
         if isinstance(node, ast.Call):
             names = self._names.full_names(node.func, at.scope, at.statement)
             first = path[0] if path and isinstance(path[0], int) else None
-            numbered = node.args[0] if "builtins.enumerate" in names and node.args else _numbered(node)
+            numbered = node.args[0] if names & _NUMBERING and node.args else _numbered(node)
             if numbered is not None:
                 if first == 0:  # The index of an element is not part of the iterated elements.
                     return UNSEEN
@@ -59,6 +62,8 @@ class Containers:
             if "builtins.zip" in names:
                 given = element_at(node.args, first) if first is not None else None
                 return self._names.elements(at.part(given), path[1:]) if given is not None else unseen_in(at)
+            if node.args and any(map(is_bar, names)):
+                return self._names.elements(at.part(node.args[0]), path)
             if isinstance(node.func, ast.Attribute) and node.func.attr in ("values", "items"):
                 of_dictionary = True
                 if node.func.attr == "items":

@@ -438,8 +438,9 @@ class _Cutting:
             if not node.is_dataset and deeper:
                 return deeper
             return self._obstacle(node, batched) or [node]
-        reads_call = not node.operation and len(node.inputs) == 1 and deeper == node.inputs
-        if chained and reads_call and node.inputs[0].operation and not self._obstacle(node, batched):
+        above = node.inputs[0]
+        reads_call = not node.operation and deeper == [above] and bool(above.operation)
+        if chained and reads_call and not above.is_share and not self._obstacle(node, batched):
             return [node]
         return deeper
 

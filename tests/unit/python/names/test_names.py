@@ -129,6 +129,8 @@ SGD = "tensorflow.keras.optimizers.SGD"
         ("for a in [Adam(), SGD()]:\n    a", {ADAM, SGD}),
         ("for i, a in enumerate([Adam()]):\n    a", {ADAM}),
         ("for a, b in zip([Adam()], [SGD()]):\n    b", {SGD}),
+        ("from tqdm import tqdm\nfor a in tqdm([Adam()], total=1):\n    a", {ADAM}),
+        ("from tqdm.contrib import tenumerate\nfor i, a in tenumerate([Adam()]):\n    a", {ADAM}),
         ("for k, a in {'x': Adam()}.items():\n    a", {ADAM}),
         ("def make():\n    return Adam()\n\n\na = make()\na", {ADAM}),
         ("def make():\n    return Adam(), SGD()\n\n\na, b = make()\nb", {SGD}),
