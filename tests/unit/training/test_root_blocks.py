@@ -58,6 +58,9 @@ def test_a_block_is_for_rank_0_as_a_whole(header: str, body: str) -> None:
         pytest.param("for loss in losses:", "print(loss)\n    total = loss", "x = x * total", id="sums up"),
         pytest.param("for loss in losses:", "print(loss)\n    counts[loss] = 1", "", id="sets an element"),
         pytest.param("for loss in losses:", "print(loss)\n    one = random.random()", "", id="draws"),
+        pytest.param(
+            "for loss in losses:", "print(loss)\n    one = model(x)", "", id="a model draws its weights"
+        ),
         pytest.param("for loss in losses:", "print(loss)\n    one = tf.Variable(loss)", "", id="a variable"),
         pytest.param("for loss in losses:", "print(loss)\n    one = made()", "", id="calls the script"),
         pytest.param("for one in np.nditer(y):", "print(one)", "", id="an iterator of NumPy"),

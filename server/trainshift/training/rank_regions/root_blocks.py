@@ -136,10 +136,16 @@ class RootBlocks:
         return {full_name(each).partition(".")[0] for each in callees} <= _SIMPLE and not self._draws(call)
 
     def _draws(self, node: ast.expr) -> bool:
-        """Return whether an expression draws at random: the other ranks would then draw other numbers."""
-        draws = self._program.fact(Uniformity).draws
+        """Return whether an expression draws at random: the other ranks would then draw other numbers.
+
+        The first call of a model or a layer draws its weights.
+        """
+        names, draws = self._script.names, self._program.fact(Uniformity).draws
         sites = [self._script.site_of(each) for each in ast.walk(node) if isinstance(each, ast.Call)]
-        return any(draws.is_draw(each) or draws.shuffles(each) for each in sites)
+        called = (value for each in sites for value in names.callee(each))
+        return any(names.is_a(each, *api.MODEL, *api.LAYER) for each in called) or any(
+            draws.is_draw(each) or draws.shuffles(each) for each in sites
+        )
 
     def _is_handled(self, statement: Statement) -> bool:
         """Return whether the script may go on after what a statement raises."""
