@@ -50,6 +50,9 @@ SESSION = "with tf.Session() as sess:\n    sess.run(tf.global_variables_initiali
         "sess.run(tf.assign(w, tf.placeholder(tf.float32)), {x: 1})",
         "size = w.shape.as_list()\n    sess.run(w.assign(np.fromfile('w', count=len(size)).reshape(size)))",
         "fed = tf.placeholder(tf.float32, w.get_shape(), w.name[:-2])\n    sess.run(w.assign(fed), {fed: 1})",
+        "kept = []\n    for v in tf.trainable_variables():\n        kept.append((v, v.eval(session=sess)))\n"
+        "    for v, was in kept:\n        sess.run(tf.assign(v, was * 2))",
+        "a, b = tf.trainable_variables()\n    sess.run(a.assign(b))",
         "mean, var = tf.nn.moments(out, 0)\n    sess.run([mean, var])",
         "sess.run(tf.nn.softmax(tf.constant(unknown.read())))",
         "sess.run(tf.py_func(distance, [x, x], tf.float32))",
@@ -81,6 +84,8 @@ def test_a_session_that_only_computes_trains_nothing(run: str) -> None:
         "sess.run(tf.py_func(unknown.step, [x], tf.float32))",
         "sess.run(tf.get_collection('train_op')[0])",
         "sess.run(tf.assign_sub(w, 0.1 * tf.gradients(out, w)[0]))",
+        "given = w.eval(session=sess) - sess.run(tf.gradients(out, w)[0])\n    sess.run(tf.assign(w, given))",
+        "a, b = tf.trainable_variables()\n    sess.run(a.assign(a - b))",
         "sess.run(w.assign_add(tf.matmul(x, out, transpose_a=True)))",
         "with tf.control_dependencies([w.assign(w * 2)]):\n        y = tf.identity(out)\n    sess.run(y)",
         "sess.run(tf.contrib.factorization.KMeans(x, 3).training_graph()[3])",

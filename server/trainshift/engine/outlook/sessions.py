@@ -15,10 +15,11 @@ from trainshift.core.libraries import full_name
 from trainshift.core.program import Program
 from trainshift.libraries import api
 from trainshift.libraries.common import is_common
+from trainshift.python.lazy import cached_property
 from trainshift.python.names.occurrence import Occurrence, of_call
 from trainshift.python.names.values import UNKNOWN, Function, Library, texts
 from trainshift.python.source.source import one_line
-from trainshift.python.syntax.chunk_syntax import Site, argument, arguments
+from trainshift.python.syntax.chunk_syntax import Site, argument, arguments, last_name
 from trainshift.training.execution.graph_slice import occurrences_behind
 from trainshift.training.loops.loops import Loops
 from trainshift.training.loops.session_loops import MONITORED
@@ -41,6 +42,10 @@ _PASSING = frozenset({"group", "tuple", "cond", "while_loop", "case", "identity"
 # Values that a graph does not compute from anything: variables that are set to them are loaded.
 _GIVEN = frozenset(
     {"placeholder", "placeholder_with_default", "constant", "zeros", "ones", "convert_to_tensor"}
+)
+# Calls that give variables, or some of them.
+_VARIABLES = frozenset(
+    {"Variable", "filter", "get_variable", "global_variables", "list", "trainable_variables"}
 )
 # Calls that give no value of what they are given: fed values, and shapes.
 _OF_FEEDS = ("placeholder", "get_shape", "as_list", "shape")
@@ -106,6 +111,7 @@ class _Sessions:
         looked_up = self._script.sites_named(_TENSOR, *_OPERATIONS)
         tensors = {site.node for site in looked_up if _gives_tensors(site)}
         computed = tensors.union(site.node for site in self._script.sites if self._is_computed(site))
+        computed |= self._values_read
         for at, _ in fetched:
             for each in self._behind(at, tensors):
                 if isinstance(each.node, ast.Call) and self._may_change(each):
@@ -165,17 +171,35 @@ class _Sessions:
         if self._names.called_functions(site):
             return False
         if site.name.startswith(_ASSIGNING):
-            fed = {each.node for each in self._script.sites_named(*_OF_FEEDS)}
+            fed = self._values_read.union(each.node for each in self._script.sites_named(*_OF_FEEDS))
             return any(
-                isinstance(each.node, ast.Call) and self._is_of_graph(each)
+                self._is_computed_from(list(self._behind(at.part(given), fed)))
                 for given in arguments(at.node)[self._is_of_graph(at) :]  # What `tf.assign` changes is first.
-                for each in self._behind(at.part(given), fed)
             )
         if site.name.startswith(_CALLING_BACK):
             called = argument(at.node, 0, "func")
             values = self._names.site_values(called, site) if called is not None else ()
             return not any(isinstance(value, Function) for value in values)
         return site.name.startswith(STEPPING)
+
+    @cached_property
+    def _values_read(self) -> set[ast.Call]:
+        """The calls that read the values of variables."""
+        return {each.node for each in self._script.sites_named("eval") if self._reads_variable(each)}
+
+    def _is_computed_from(self, behind: list[Occurrence]) -> bool:
+        """Return whether a graph computes a value, rather than copies that of a variable."""
+        calls = [each for each in behind if isinstance(each.node, ast.Call) and self._is_of_graph(each)]
+        is_copy = not any(_calculates(each) for each in behind)
+        return any(not (is_copy and last_name(each.node.func) in _VARIABLES) for each in calls)  # type: ignore[attr-defined]
+
+    def _reads_variable(self, site: Site) -> bool:
+        """Return whether a call reads the value that a variable has: ``w.eval()``."""
+        if not isinstance(site.node.func, ast.Attribute):
+            return False
+        behind = self._behind(of_call(site).part(site.node.func.value), set())
+        calls = [each.node for each in behind if isinstance(each.node, ast.Call)]
+        return bool(calls) and all(last_name(each.func) in _VARIABLES for each in calls)
 
     def _is_of_graph(self, at: Occurrence) -> bool:
         """Return whether a call gives what a graph computes."""
@@ -214,10 +238,14 @@ class _Sessions:
     def _hands_session_on(self, site: Site) -> bool:
         """Return whether a call passes a session to code that is not here."""
         names = self._names
-        if names.called_functions(site) or not any(
-            names.may_be(names.site_values(given, site), *api.SESSION, *MONITORED)
-            for given in arguments(site.node)
-            if isinstance(given, ast.Name | ast.Attribute)
+        if (
+            site.node in self._values_read
+            or names.called_functions(site)
+            or not any(
+                names.may_be(names.site_values(given, site), *api.SESSION, *MONITORED)
+                for given in arguments(site.node)
+                if isinstance(given, ast.Name | ast.Attribute)
+            )
         ):
             return False
         callee = names.callee(site)
@@ -238,3 +266,8 @@ def _gives_tensors(site: Site) -> bool:
     around = site.parent
     of_operation = isinstance(around, ast.Attribute) and around.attr in _OF_OPERATION
     return site.name == _TENSOR or of_operation
+
+
+def _calculates(at: Occurrence) -> bool:
+    is_augmented = at.statement is not None and isinstance(at.statement.node, ast.AugAssign)
+    return is_augmented or isinstance(at.node, ast.BinOp | ast.UnaryOp)
