@@ -40,6 +40,7 @@ from trainshift.training.loops.steps import VARIABLE_LISTS, Gradient, Steps
 from trainshift.training.loops.stops import Stops
 from trainshift.training.loops.what_trains import WhatTrains
 from trainshift.training.ranks.decisions import Decisions
+from trainshift.training.ranks.drawn_constants import DrawnConstants
 from trainshift.training.ranks.drawn_targets import DrawnTargets
 from trainshift.training.ranks.loss_states import LossStates
 from trainshift.training.ranks.meta_steps import MetaSteps
@@ -87,6 +88,7 @@ class Sink(Enum):
     LOSS = "a loss would use other values on each rank"
     TASK = "the ranks' inner steps would average over different tasks"
     TARGETS = "ranks would learn different targets"
+    FUNCTION = "ranks would average the gradients of different functions"
     PATH = "ranks would look for different files"
     SPLIT = "ranks would test on rows that others train on"
 
@@ -145,6 +147,10 @@ class Sinks:
         targets = (Divergence(Sink.TARGETS, *each) for each in drawn)
         for each in (*self._of_splits(), *tasks, *targets):
             found.setdefault((each.sink, each.cause.at.node, None), each)
+        told = {each.cause.at.node for each in found.values()}
+        for at, cause in self._program.fact(DrawnConstants).all if not tasks else ():
+            if cause.at.node not in told:
+                found.setdefault((Sink.FUNCTION, cause.at.node, None), Divergence(Sink.FUNCTION, at, cause))
         return list(found.values())
 
     def _causes_at(self, arrival: _Arrival) -> list[Cause]:

@@ -175,9 +175,17 @@ class Uniformity:
         """
         return (each for each, _ in reachable([(at, Of.VALUE)], self._steps, _key))
 
-    def computed_from(self, at: Occurrence) -> Iterator[Occurrence]:
-        """Yield the expressions whose values decide a value, and not only its length."""
-        found = reachable([(at, Of.VALUE)], self._steps, _key)
+    def computed_from(
+        self, at: Occurrence, stops: Callable[[Occurrence], bool] | None = None
+    ) -> Iterator[Occurrence]:
+        """Yield the expressions whose values decide a value, and not only its length; nothing behind those
+        at which it `stops`.
+        """
+
+        def behind(reached: Reached) -> Iterable[Reached]:
+            return () if stops is not None and stops(reached[0]) else self._steps(reached)
+
+        found = reachable([(at, Of.VALUE)], behind, _key)
         return (each for each, of in found if of is Of.VALUE)
 
     def _behind_unless(
