@@ -13,7 +13,8 @@ SAMPLE := fixtures/scripts/mnist_tape/before.py
 # Modules are compiled when they are imported first: most of what TensorFlow installs never is.
 INSTALL := pip install -q --no-compile
 ONE_RULE = $(if $(RULE),--rule $(RULE))
-OF_PYTHON = $(if $(filter AD% ad%,$(RULE)),tests/cases/test_derivation_fixtures.py)
+WITH_FIXTURES = tests/cases/test_fixtures.py tests/cases/test_restrictions.py tests/cases/test_derivation_fixtures.py \
+  tests/unit/static_graphs/test_findings.py
 # Without the compiled modules that Python keeps, each process of a test would compile all anew.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -97,9 +98,9 @@ proof-odd: $(VENV)/.proof
 quick-tests: $(VENV)/.proof
 	$(BIN)/pytest -q -m "not proof and not editors" -n auto --quick
 
-rule: $(VENV)/.dev  ## Lay out a new rule or restriction: make rule CODE=HV18 NAME=clip-gradients.
+rule: $(VENV)/.dev  ## Lay out a new rule of any family, or a derivative: make rule CODE=HV NAME=clip-gradients.
 	@$(BIN)/python -m trainshift.dev.new_rule "$(CODE)" "$(NAME)"
-	@$(MAKE) --no-print-directory fixtures RULE="$(CODE)"
+	@$(if $(findstring .,$(CODE)),:,$(MAKE) --no-print-directory fixtures RULE="$(NAME)")
 	@$(MAKE) --no-print-directory docs
 
 test-rule: $(VENV)/.dev  ## Run what concerns one rule, in seconds: make test-rule RULE=hv05.
@@ -119,7 +120,7 @@ format: $(VENV)/.dev $(VENV)/.extension  ## Format and fix what can be fixed.
 	cd $(EXTENSION) && $(NPM) run -s format
 
 fixtures: $(VENV)/.dev  ## Rewrite what the fixtures expect (of one rule: RULE=hv05); read the diff.
-	$(BIN)/pytest -q tests/cases/test_fixtures.py tests/cases/test_restrictions.py $(OF_PYTHON) --update-fixtures $(ONE_RULE)
+	$(BIN)/pytest -q $(WITH_FIXTURES) --update-fixtures $(ONE_RULE)
 
 docs: $(VENV)/.dev  ## Rewrite the pages and the lists of all codes.
 	$(BIN)/python -m trainshift.dev.docgen

@@ -80,6 +80,12 @@ def test_what_was_laid_out_passes(copy: Path, turns: Turns) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(("code", "name"), [("PD", "made-up-clock"), ("math.cbrt", "x")])
+def test_a_finding_of_paddle_and_a_derivative_are_laid_out_whole(copy: Path, code: str, name: str) -> None:
+    assert "pages in server/docs/rules" in run(copy, "make", "rule", f"CODE={code}", f"NAME={name}")
+
+
+@pytest.mark.slow
 def test_the_expectations_of_one_rule_are_rewritten_alone(copy: Path) -> None:
     fixtures = [
         copy / "fixtures" / "transforms" / f"{name}.md" for name in ("hv04_wrap_tape", "hv06_divide_steps")
@@ -119,7 +125,7 @@ def test_what_cannot_be_laid_out_is_told(code: str, name: str, complaint: str) -
 @pytest.mark.parametrize("family", LAYOUTS)
 def test_every_family_can_be_laid_out(family: str) -> None:
     code = next_code(family).lower()
-    files = lay_out(code, "made-up-thing")
+    files = lay_out(family, "made-up-thing")
     new = [path for path in files if not (ROOT / path).exists()]
     assert [path.stem for path in new] == [f"{code}_made_up_thing"] * (1 if family == "TS" else 2)
     assert len(files) <= 4

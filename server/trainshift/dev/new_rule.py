@@ -1,4 +1,4 @@
-"""Lay out something new with a code, or a row of derivatives: `make rule CODE=HV18 NAME=clip-gradients`.
+"""Lay out something new with a code, or a row of derivatives: `make rule CODE=HV NAME=clip-gradients`.
 
 It writes the module or page, the fixture, the row of the registry and that of the conformance table; `make
 docs` derives the other lists of codes from these. The new rule reports nothing yet; its author continues from
@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from trainshift.core.rule import FAMILIES, Rule
+from trainshift.core.rule import Rule
 from trainshift.derivatives.tables.rows import rows
 from trainshift.dev.docgen import ROOT
 from trainshift.engine.registry import RULES
@@ -39,8 +39,8 @@ class Layout:
 
     `registry` is the file with the family's rows, and `row` the new one.  `page` is the module or the
     Markdown page, `fixture` the fixture, and `conformance` the row of that table.  The texts have
-    placeholders for the `code`, its `family` and `number`, the `name`, the `title` and the name of a
-    `constant`.
+    placeholders for the `code`, its `family` and `number`, the `name`, its `words`, the `title` and the name
+    of a `constant`.
     """
 
     registry: str
@@ -157,7 +157,13 @@ It keeps to the restriction.
 )
 _ROW = "| specification | {number}. {title} | {code} | {family}{number} | |"
 _RESTRICTION = Layout("restrictions/__init__.py", 'Restriction("{code}", "{name}")', _CHECK, _CHECKED, _ROW)
-_HAZARD = Layout("restrictions/__init__.py", 'Hazard("{code}", "{name}")', _CHECK, _CHECKED, _ROW)
+_HAZARD = Layout(
+    "restrictions/__init__.py",
+    'Hazard("{code}", "{name}")',
+    _CHECK,
+    _CHECKED,
+    "| hazards | {words} | {code} | {family}{number} | |",
+)
 _STATIC = Layout(
     "static_graphs/codes.py",
     'StaticCode("{code}", "{name}")',
@@ -246,17 +252,19 @@ LAYOUTS = {
 def lay_out(code: str, name: str) -> dict[Path, str]:
     """The contents of files with the new code, by path from the root; raises UsageError.
 
-    For the full name of a function, such as `math.cbrt`, that is its row of derivatives; `name` has its
+    A family alone, such as `HV`, stands for its next code.  For the full name of a function, such as `math.cbrt`, that is its row of derivatives; `name` has its
     parameters then.
     """
     code, name = code.strip(), name.strip()
     if code.partition(".")[0] in TABLES and "." in code:
         return _with_derivative(code, name)
     code = code.upper()
+    code = next_code(code) if code in LAYOUTS else code
     _demand_free(code, name)
     layout = LAYOUTS[code[:2]]
     rule = Rule(code, name)
     words = {"code": code, "name": name, "title": name.capitalize().replace("-", " ")}
+    words["words"] = name.replace("-", " ")
     words |= {"family": code[:2].lower(), "number": code[2:], "constant": name.upper().replace("-", "_")}
     registry = PACKAGE / layout.registry
     files = {
@@ -285,7 +293,7 @@ def main(arguments: Sequence[str]) -> int:
     try:
         files = lay_out(code, name)
     except UsageError as error:
-        print(f"{error}\nUsage: make rule CODE={_next_codes()[0]} NAME=clip-gradients", file=sys.stderr)
+        print(f"{error}\nUsage: make rule CODE=HV NAME=clip-gradients", file=sys.stderr)
         return 2
     for path, text in files.items():
         print(f"{'changed' if (ROOT / path).exists() else 'new    '} {path}")
@@ -297,7 +305,7 @@ def main(arguments: Sequence[str]) -> int:
 def _demand_free(code: str, name: str) -> None:
     if not re.fullmatch(r"[A-Z]{2}\d\d", code) or code[:2] not in LAYOUTS:
         raise UsageError(
-            f"CODE is to be one of {', '.join(_next_codes())}, or like math.cbrt, and not {code!r}."
+            f"CODE is to be one of {', '.join(LAYOUTS)}, or like math.cbrt, and not {code!r}."
         )
     if not re.fullmatch(r"[a-z]+(-[a-z]+)*", name):
         raise UsageError(f"NAME is to be small letters with hyphens in between, and not {name!r}.")
@@ -308,10 +316,6 @@ def _demand_free(code: str, name: str) -> None:
             raise UsageError(f"{rule.code} is called {name} already.")
     if code != next_code(code[:2]):
         raise UsageError(f"{code} would be out of order: the next code is {next_code(code[:2])}.")
-
-
-def _next_codes() -> list[str]:
-    return [next_code(family) for family in FAMILIES]
 
 
 def _registered(text: str, code: str, row: str) -> str:
