@@ -199,7 +199,7 @@ class Checks:
                         self.refuse(node, f"*= repeats a list in place: write {text}")
                 case ast.AugAssign(target, ast.Add(), value):
                     self._joined(reader, ast.BinOp(target, ast.Add(), value))
-                case ast.FunctionDef(name=name) if len(function.bindings(name)) > 1:
+                case ast.FunctionDef(name=name) if function.bindings(name) > 1:
                     self.refuse(
                         node, f"{name} is bound to other values too: give the function a name of its own"
                     )

@@ -68,7 +68,7 @@ def _taken_at_once(reader: Reader, inside: Sequence[ast.AST]) -> Iterator[ast.ex
     for block in (function.body, *(each for each in blocks if isinstance(each, list))):
         for made, after, between in _followed(block):
             match made:
-                case ast.Assign([ast.Name(name)], value) if len(function.bindings(name)) == 1:
+                case ast.Assign([ast.Name(name)], value) if function.bindings(name) == 1:
                     read = _read_by(reader, value)
                     taken = not between & read and _takes(function, after, name, read)
                     if taken and read_once(function, name, made):

@@ -252,8 +252,8 @@ LAYOUTS = {
 def lay_out(code: str, name: str) -> dict[Path, str]:
     """The contents of files with the new code, by path from the root; raises UsageError.
 
-    A family alone, such as `HV`, stands for its next code.  For the full name of a function, such as `math.cbrt`, that is its row of derivatives; `name` has its
-    parameters then.
+    A family alone, such as `HV`, stands for its next code.  For the full name of a function, such as
+    `math.cbrt`, that is its row of derivatives; `name` has its parameters then.
     """
     code, name = code.strip(), name.strip()
     if code.partition(".")[0] in TABLES and "." in code:
@@ -304,9 +304,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def _demand_free(code: str, name: str) -> None:
     if not re.fullmatch(r"[A-Z]{2}\d\d", code) or code[:2] not in LAYOUTS:
-        raise UsageError(
-            f"CODE is to be one of {', '.join(LAYOUTS)}, or like math.cbrt, and not {code!r}."
-        )
+        raise UsageError(f"CODE is to be one of {', '.join(LAYOUTS)}, or like math.cbrt, and not {code!r}.")
     if not re.fullmatch(r"[a-z]+(-[a-z]+)*", name):
         raise UsageError(f"NAME is to be small letters with hyphens in between, and not {name!r}.")
     for rule in RULES:

@@ -109,7 +109,7 @@ class Expander:
             case ast.Assign(targets=[ast.Name(name)], value=ast.IfExp() as value) if self.reader.value(value):
                 return self._choice(node, name, value)
             case ast.Assign(targets=[ast.Name(name)], value=ast.Lambda() as value) if (
-                name != self.function.result and len(self.function.bindings(name)) < 2
+                name != self.function.result and self.function.bindings(name) < 2
             ):
                 return [self._definition(name, value, node)]
             case ast.Assign(targets=[ast.Tuple() as target], value=ast.Tuple() as value) if (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
@@ -435,19 +436,23 @@ class Function:
                     following.append(self.whole.functions[name])
         return names, following
 
-    def bindings(self, name: str) -> list[ast.AST]:
-        """The nodes that bind a variable: assignments, definitions, and its parameter."""
-        return [
-            node
-            for node in (self.node.args, *own_nodes(self.node.body))
-            if (isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Store))
-            or (isinstance(node, ast.FunctionDef) and node.name == name)
-            or (isinstance(node, ast.arguments) and name in self.params)
-        ]
+    def bindings(self, name: str) -> int:
+        """How many nodes bind a variable: assignments, definitions, and its parameter."""
+        return self._bindings[name]
+
+    @cached_property
+    def _bindings(self) -> Counter[str]:
+        found = Counter(self.params)
+        for node in own_nodes(self.node.body):
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                found[node.id] += 1
+            elif isinstance(node, ast.FunctionDef):
+                found[node.name] += 1
+        return found
 
     def is_given_elsewhere(self, name: str) -> bool:
         """Return whether a variable has more than one assignment, in any function."""
-        own = len(self.bindings(name)) == 1 and name not in self.foreign
+        own = self.bindings(name) == 1 and name not in self.foreign
         return not own or any(name in each.foreign for each in self.whole.inside(self))
 
     def assignments(self, name: str) -> Sequence[ast.AST]:
