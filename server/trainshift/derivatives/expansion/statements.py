@@ -81,9 +81,14 @@ class Expander:
             if not isinstance(node, ast.For) and not origin(node).is_expanded:
                 made.extend(no_lists(self.function, node))
                 made.extend(changes_no_copy(self.reader, node))
+            asked = self.asked.get(id(node), ())
+            if isinstance(node, ast.AugAssign):
+                # Its value may be a number where the old one is an array without axes.
+                made.extend(asked)
             made.extend(new)
             if not isinstance(node, ast.For) and not origin(node).is_expanded:
-                made.extend(self.asked.get(id(node), ()))
+                if not isinstance(node, ast.AugAssign):
+                    made.extend(asked)
                 for each in new:
                     origin(each).is_expanded = True
             self.before = outer

@@ -437,7 +437,7 @@ class Function:
         return names, following
 
     def bindings(self, name: str) -> int:
-        """How many nodes bind a variable: assignments, definitions, and its parameter."""
+        """The number of nodes that bind a variable: assignments, definitions, and its parameter."""
         return self._bindings[name]
 
     @cached_property

@@ -11,8 +11,7 @@ from trainshift.derivatives.reading.function import Function, Whole
 from trainshift.derivatives.reading.indices import Indices
 from trainshift.derivatives.reading.kinds import Kind, read_only
 from trainshift.derivatives.reading.nodes import Nodes
-from trainshift.derivatives.reading.reader import FACTS
-from trainshift.derivatives.reading.sources import VIEWS
+from trainshift.derivatives.reading.reader import FACTS, VIEWS
 from trainshift.derivatives.tables.table_helpers import CONSTANTS as OF_HELPERS
 from trainshift.libraries.containers import METHODS
 from trainshift.python.rewrite import terms

@@ -72,7 +72,7 @@ class Nodes:
                 return Node("display", expr, [(str(i), self.node(each)) for i, each in enumerate(expr.elts)])
             case ast.Dict() | ast.Call(ast.Name("dict"), [], [_, *_]):
                 return Node("display", expr, [("", self.node(each)) for _, each in terms.entries(expr) or ()])
-            case ast.Attribute("T") | ast.Attribute(attr="T"):
+            case ast.Attribute(attr="T"):
                 turned = self.whole.rows["numpy.transpose.whole"]
                 return Node("row", expr, [("x", self.node(expr.value))], turned)
             case ast.Call():

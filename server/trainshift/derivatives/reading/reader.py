@@ -36,6 +36,12 @@ _MAKING = frozenset(
     ["zeros", "ones", "empty", "eye", "arange", "linspace", "array", "full", "stack", "concatenate", "vstack",
      "hstack", "outer", "diag", "zeros_like", "ones_like", "empty_like", "full_like", "tril", "triu", "tile"]
 )  # fmt: skip
+# Functions that return a view of their first argument.
+VIEWS = frozenset(
+    ["reshape", "ravel", "transpose", "swapaxes", "moveaxis", "squeeze", "expand_dims", "atleast_1d",
+     "atleast_2d", "asarray", "ascontiguousarray", "broadcast_to", "split", "array_split", "diag", "diagonal",
+     "flip", "rollaxis", "view", "hsplit", "vsplit", "dsplit", "atleast_3d", "broadcast_arrays"]
+)  # fmt: skip
 # Functions of both that return a list of arrays.
 _PARTING = frozenset(("split", "array_split", "hsplit", "vsplit", "dsplit", "unstack"))
 # Methods of arrays whose value may be a number.
@@ -595,7 +601,7 @@ class Reader:
                 if not known and self.value(node.value) and self._is_key(node.value, node.slice):
                     base.tell("dict")
                 return self._index(base, node.slice)
-            case ast.Attribute("T"):
+            case ast.Attribute(attr="T"):
                 self.kind(node.value).tell("array")
                 return Kind("array", "number")
             case ast.Tuple():
@@ -783,7 +789,9 @@ class Reader:
             last = dotted.rpartition(".")[2]
             # A count has no derivative.
             computed = self.value(node) and last not in _PARTING
-            return Kind("number", "array" if last in _MAKING else "computed" if computed else "number")
+            views = last in VIEWS - _PARTING - {"broadcast_arrays"} and first is not None
+            array = last in _MAKING or (views and self.kind(first).has("array"))
+            return Kind("number", "array" if array else "computed" if computed else "number")
         row = self.whole.rows.get(dotted or "")
         if row and row.elementwise:
             for each in node.args:

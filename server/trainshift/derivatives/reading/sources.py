@@ -8,18 +8,12 @@ from collections.abc import Iterator, Mapping
 from trainshift.derivatives.reading.function import Function, bound, root_of
 from trainshift.derivatives.reading.indices import Indices
 from trainshift.derivatives.reading.kinds import Kind
-from trainshift.derivatives.reading.reader import FACTS, Reader
+from trainshift.derivatives.reading.reader import FACTS, VIEWS, Reader
 from trainshift.python.rewrite import terms
 from trainshift.python.syntax.chunk_syntax import arguments
 from trainshift.python.syntax.iteration import parts_given
 from trainshift.python.syntax.unpacking import parts_assigned
 
-# Functions that return a view of their first argument.
-VIEWS = frozenset(
-    ["reshape", "ravel", "transpose", "swapaxes", "moveaxis", "squeeze", "expand_dims", "atleast_1d",
-     "atleast_2d", "asarray", "ascontiguousarray", "broadcast_to", "split", "array_split", "diag", "diagonal",
-     "flip", "rollaxis", "view", "hsplit", "vsplit", "dsplit", "atleast_3d", "broadcast_arrays"]
-)  # fmt: skip
 _INTEGERS = frozenset(("builtins.int", "numpy.int32", "numpy.int64"))
 HOLDING = frozenset(["list", "tuple", "dict", "reversed", "sorted", "zip", "enumerate", "max", "min"])
 # Follows a parameter's name: its argument, whatever the name means later.
@@ -205,10 +199,11 @@ def is_no_part(held: str, value: ast.expr) -> ast.stmt:
 
 def number(value: ast.expr | str) -> ast.expr:
     """An expression that tests whether a variable or element is a number rather than an array, which may
-    be a view.
+    be a view, also one without axes.
     """
     read = terms.name(value) if isinstance(value, str) else terms.copied(value)
-    return ast.UnaryOp(ast.Not(), terms.call("np.ndim", read))
+    array = terms.call("isinstance", read, terms.parsed("np.ndarray"))
+    return ast.UnaryOp(ast.Not(), ast.BoolOp(ast.Or(), [array, terms.call("np.ndim", terms.copied(read))]))
 
 
 def whole_numbers(function: Function, value: ast.expr) -> bool:
