@@ -7,7 +7,8 @@ import ast
 from trainshift.derivatives.reading.function import Function, bound, root_of
 from trainshift.derivatives.reading.kinds import Kind
 from trainshift.derivatives.reading.nodes import Node
-from trainshift.derivatives.reading.sources import VIEWS, Sources
+from trainshift.derivatives.reading.reader import VIEWS
+from trainshift.derivatives.reading.sources import Sources
 from trainshift.derivatives.tables import templates
 from trainshift.derivatives.tables.table_helpers import JOINT
 from trainshift.derivatives.writing.writer import Writer

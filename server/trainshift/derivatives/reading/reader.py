@@ -789,8 +789,8 @@ class Reader:
             last = dotted.rpartition(".")[2]
             # A count has no derivative.
             computed = self.value(node) and last not in _PARTING
-            views = last in VIEWS - _PARTING - {"broadcast_arrays"} and first is not None
-            array = last in _MAKING or (views and self.kind(first).has("array"))
+            viewed = first if last in VIEWS - _PARTING - {"broadcast_arrays"} else None
+            array = last in _MAKING or (viewed is not None and self.kind(viewed).has("array"))
             return Kind("number", "array" if array else "computed" if computed else "number")
         row = self.whole.rows.get(dotted or "")
         if row and row.elementwise:
