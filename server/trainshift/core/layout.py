@@ -33,7 +33,14 @@ class Layout:
 
     @cached_property
     def unit(self) -> str:
-        """One level of the file's indentation: that of its first indented block, else four spaces."""
+        """One level of the file's indentation: that of its first indented block, else four spaces.
+
+        A block that was taken out before the rules are asked, as a strategy's scope is, counts.
+        """
+        if self._program.whole.origin is not None:
+            files = {each.script.path: each for each in self._program.whole.origin[0].files}
+            if self._script.path in files:
+                return files[self._script.path].fact(Layout).unit
         for statement in self._script.statements:
             if statement.parent is not None and statement.index == 0 and not _in_case(statement):
                 start = self._script.statement_span(statement).start
