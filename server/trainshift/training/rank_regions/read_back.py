@@ -72,7 +72,7 @@ class ReadBack:
         found.sort(key=lambda each: (self._script.span(each.site.node, each.site), self._start(each.anchor)))
         first = {(each.site, each.anchor): each for each in reversed(found)}
         reads = self._at_once(list(reversed(first.values())))
-        return [each for each in reads if not self._waits(each.anchor)]
+        return [each for each in reads if not self._is_waited_for(each)]
 
     def _at_once(self, reads: list[Read]) -> list[Read]:
         """The reads, each of which waits at an anchor before its own if nothing is written in between."""
@@ -90,9 +90,29 @@ class ReadBack:
         before = block[:start]
         if anchor not in before:
             return False
-        between = {part for each in before[before.index(anchor) :] for part in each.walk()}
+        return self._writes_nothing(before[before.index(anchor) :], read)
+
+    def _is_waited_for(self, read: Read) -> bool:
+        """Return whether a statement at which all ranks wait stands before a read, in its block or in one
+        around it, and nothing that it reads is written in between.
+        """
+        if self._waits(read.anchor):
+            return True
+        is_broadcast = self._program.fact(Horovod).is_statement
+        for around in read.anchor.path():
+            block, start = self._script.siblings(around)
+            within = [] if around is read.anchor else [around]
+            found = (at for at in reversed(range(start)) if is_broadcast(block[at], "broadcast"))
+            last = next(found, None)
+            if last is not None:
+                return self._writes_nothing([*block[last + 1 : start], *within], read)
+        return False
+
+    def _writes_nothing(self, statements: list[Statement], read: Read) -> bool:
+        """Return whether nothing that a read reads is written in some statements, and nothing trained."""
+        between = {part for each in statements for part in each.walk()}
         trains = self._program.fact(WhatTrains).statement_trains
-        names, here = self._program.names, anchor.scope.function()
+        names, here = self._program.names, read.anchor.scope.function()
         return not any(map(trains, between)) and not any(
             call.statement in between
             or ((function := call.scope.function()) not in (None, here) and names.callers(function)[1])
