@@ -72,6 +72,11 @@ def test_a_block_with_a_header_for_all_ranks_is_not(header: str, body: str, late
     assert f"\n{header}\n    if hvd.rank() == 0:\n" in found
 
 
+def test_a_block_may_draw_after_all_training() -> None:
+    loop = "for loss in losses: one = random.random(); print(loss, one)\n"
+    assert convert(SCRIPT.format(code="") + loop).text.endswith(f"{UNDER}{loop}")
+
+
 def test_an_if_with_an_else_is_under_one_guard() -> None:
     code = "if len(x) > 9:\n    print(1)\nelif len(x) > 8:\n    print(2)\nelse:\n    print(3)"
     found = convert(SCRIPT.format(code=code)).text

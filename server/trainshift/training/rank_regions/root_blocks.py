@@ -57,7 +57,7 @@ _RUNNING_PYTHON = ("from_generator", "numpy_function", "py_func", "py_function")
 _STILL = (ast.Name, ast.Constant, ast.Tuple, ast.List, ast.BoolOp, ast.UnaryOp, ast.Compare)
 _HARMLESS = (*_STILL, ast.expr_context, ast.boolop, ast.unaryop, ast.cmpop)
 # Packages whose functions make no part of a graph or a model; methods of unknown objects make none, either.
-_SIMPLE = frozenset({"", "builtins", "math", "numpy"})
+_SIMPLE = frozenset({"", "builtins", "math", "numpy", "random"})
 # Methods that return an array or a list, and functions of NumPy that do not.
 _GIVING = frozenset({"astype", "flatten", "numpy", "ravel", "reshape", "split", "splitlines", "tolist"})
 _ITERATORS = frozenset({"fromiter", "ndenumerate", "ndindex", "nditer"})
@@ -103,7 +103,9 @@ class RootBlocks:
         if isinstance(node, ast.Assign):
             return block is not None and self._is_computed(node, statement, block)
         if isinstance(node, ast.If):
-            is_still = effects.of_expression(node.test) is None and not self._draws(node.test)
+            is_still = effects.of_expression(node.test) is None and not self._draws(
+                node.test, block or statement
+            )
         elif isinstance(node, ast.For):
             is_still = self._is_lasting(node.iter, statement) and self._is_unread(node.target, statement)
         elif isinstance(node, ast.With) and len(node.items) == 1:
@@ -122,30 +124,34 @@ class RootBlocks:
         raises = not all(isinstance(each, _HARMLESS) for each in ast.walk(node.value))
         return (
             self._program.fact(Effects).of_expression(node.value) is None
-            and all(self._is_simple(each) for each in ast.walk(node.value) if isinstance(each, ast.Call))
+            and all(
+                self._is_simple(each, block) for each in ast.walk(node.value) if isinstance(each, ast.Call)
+            )
             and not (raises and self._is_handled(statement))
             and all(self._is_unread(each, block) for each in node.targets)
         )
 
-    def _is_simple(self, call: ast.Call) -> bool:
-        """Return whether a call makes no part of a graph or a model, and draws nothing."""
+    def _is_simple(self, call: ast.Call, block: Statement) -> bool:
+        """Return whether a call makes no part of a graph or a model, and draws nothing that matters."""
         callees = self._script.names.callee(self._script.site_of(call))
         owners = [each.owner if isinstance(each, Member) else each for each in callees]
         if any(isinstance(each, Class | Function | UserInstance) for each in owners):
             return False
-        return {full_name(each).partition(".")[0] for each in callees} <= _SIMPLE and not self._draws(call)
+        roots = {full_name(each).partition(".")[0] for each in callees}
+        return roots <= _SIMPLE and not self._draws(call, block)
 
-    def _draws(self, node: ast.expr) -> bool:
+    def _draws(self, node: ast.expr, block: Statement) -> bool:
         """Return whether an expression draws at random: the other ranks would then draw other numbers.
 
-        The first call of a model or a layer draws its weights.
+        After all training that is harmless.  The first call of a model or a layer draws its weights.
         """
         names, draws = self._script.names, self._program.fact(Uniformity).draws
         sites = [self._script.site_of(each) for each in ast.walk(node) if isinstance(each, ast.Call)]
         called = (value for each in sites for value in names.callee(each))
-        return any(names.is_a(each, *api.MODEL, *api.LAYER) for each in called) or any(
-            draws.is_draw(each) or draws.shuffles(each) for each in sites
-        )
+        if any(names.is_a(each, *api.MODEL, *api.LAYER) for each in called):
+            return True
+        found = any(draws.is_draw(each) or draws.shuffles(each) for each in sites)
+        return found and not self._is_after_training(block)
 
     def _is_handled(self, statement: Statement) -> bool:
         """Return whether the script may go on after what a statement raises."""
