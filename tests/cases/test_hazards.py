@@ -51,6 +51,7 @@ LEFT = {
     "hv15_divide_data: batches that are shuffled after the first epoch": {"HZ17"},
     "hv15_divide_data: divided by hand": {"HZ14"},
     "hv15_divide_data: what a generator reads is shuffled": {"HZ17"},
+    "hv08_write_on_root: every rank enters the block of a writer": {"HZ20"},
     "hv19_agree_on_values: a graph computes with numbers that are drawn once": {"HZ13"},
     "hv19_agree_on_values: a helper that returns early": {"HZ13"},
     "hv19_agree_on_values: batches until the time is over": {"HZ13"},

@@ -11,8 +11,9 @@ from trainshift.core.report import Report
 from trainshift.python.names.occurrence import of_call
 from trainshift.python.names.script import Script
 from trainshift.python.source.edit import Change, Edit, Withheld
+from trainshift.python.source.source import one_line
 from trainshift.python.syntax import precedence as framed
-from trainshift.python.syntax.chunk_syntax import Site, Statement, arguments, expression_path
+from trainshift.python.syntax.chunk_syntax import Site, Statement, arguments, expression_path, root_name
 from trainshift.python.syntax.precedence import ELEMENT, Frame
 from trainshift.rewriting.prerequisites import Prerequisites
 from trainshift.training.horovod.existing_use import Horovod
@@ -105,7 +106,38 @@ def missed(program: Program, call: RootCall) -> str:
             continue
         if guarded.isdisjoint(use.statement.path()) and not program.fact(Horovod).site_on_root(use):
             return f"on other ranks {min(given & bound)} is None in {program.script.text(use.node, use)}"
-    return ""
+    return _missed_part(program, site, bound, kept)
+
+
+def _missed_part(program: Program, site: Site, bound: set[str], kept: list[RootCall]) -> str:
+    """The name, and the expression that fails for its None on other ranks; or ""."""
+    guarded = {each.statement for each in kept if each.form in (Form.GUARD, Form.BIND, Form.RELOAD)}
+    own = {part for each in kept for part in ast.walk(each.outer)}
+    return next(
+        (
+            f"on other ranks {name.id} is None in {one_line(program.script.text(part, statement))}"
+            for statement in program.script.statements
+            if statement.scope.function() is site.scope.function()
+            and statement is not site.statement
+            and guarded.isdisjoint(statement.path())
+            and not program.fact(Horovod).on_root(statement)
+            for part in _needed(statement)
+            if part not in own and (name := root_name(part)) is not None and name.id in bound
+        ),
+        "",
+    )
+
+
+def _needed(statement: Statement) -> Iterator[ast.expr]:
+    """Yield the expressions of a statement that fail for None: those of which it takes an element, an
+    attribute, a turn or a context.
+    """
+    node = statement.node
+    if isinstance(node, ast.For | ast.AsyncFor):
+        yield node.iter
+    elif isinstance(node, ast.With | ast.AsyncWith):
+        yield from (each.context_expr for each in node.items)
+    yield from (each for each in statement.own_parts() if isinstance(each, ast.Subscript | ast.Attribute))
 
 
 def conditional(program: Program, call: RootCall, otherwise: str) -> tuple[Edit, ...]:

@@ -53,12 +53,22 @@ def _other_use(script: Script, made: Site) -> str:
     node = made.statement.node
     name = dotted(node.targets[0]) if isinstance(node, ast.Assign) else ""
     for statement in script.statements if name else ():
+        for whole in _taken(statement.node):
+            if dotted(whole) == name and _is(script, whole, statement, made):
+                return f"the block under {name} runs on every rank, which needs the writer"
         for part in statement.own_parts():
             if not isinstance(part, ast.Subscript | ast.Attribute) or part in called:
                 continue
             if dotted(part.value) == name and _is(script, part.value, statement, made):
                 return f"every rank runs {one_line(script.text(part, statement))}, which needs the writer"
     return ""
+
+
+def _taken(node: ast.AST) -> list[ast.expr]:
+    """The iterable of a loop, or the objects that a `with` enters."""
+    if isinstance(node, ast.For | ast.AsyncFor):
+        return [node.iter]
+    return [each.context_expr for each in node.items] if isinstance(node, ast.With | ast.AsyncWith) else []
 
 
 def _is(script: Script, node: ast.expr, statement: Statement, made: Site) -> bool:
