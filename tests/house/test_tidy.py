@@ -156,8 +156,8 @@ def test_the_command_line_starts_without_heavy_imports() -> None:
 
 def test_the_first_check_of_the_server_needs_neither_pygls_nor_the_rules() -> None:
     code = (
-        "import sys, trainshift.lsp.opening\n"
-        "from trainshift.engine.live import Live\n"
+        "import sys, trainshift.lsp.fast_start\n"
+        "from trainshift.engine.incremental import Live\n"
         "from trainshift.engine.settings import Settings\n"
         "from trainshift.host.disk import files_on_disk\n"
         "from trainshift.python.source.source import Source\n"

@@ -1,7 +1,7 @@
 /**
  * The answers of the server beyond the protocol; `server/docs/editors.md` of the project describes them.
  *
- * Written by `make docs` from the server's definitions (`trainshift/lsp/wire/told.py`): do not edit.
+ * Written by `make docs` from the server's definitions (`trainshift/lsp/transport/told.py`): do not edit.
  */
 
 import { Range, RequestType, WorkspaceEdit } from "vscode-languageclient/node";

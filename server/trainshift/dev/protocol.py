@@ -15,7 +15,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 from trainshift.engine.own_codes import UNSUPPORTED_VERSION
 from trainshift.lsp.answers.lenses import NOT_DISTRIBUTABLE
-from trainshift.lsp.wire import capabilities, told
+from trainshift.lsp.transport import capabilities, told
 from trainshift.python.flow.traversal import reachable
 
 PROTOCOL = Path(__file__).parents[3] / "vscode-extension" / "src" / "protocol.ts"
@@ -23,7 +23,7 @@ _HEAD = """\
 /**
  * The answers of the server beyond the protocol; `server/docs/editors.md` of the project describes them.
  *
- * Written by `make docs` from the server's definitions (`trainshift/lsp/wire/told.py`): do not edit.
+ * Written by `make docs` from the server's definitions (`trainshift/lsp/transport/told.py`): do not edit.
  */
 
 import { Range, RequestType, WorkspaceEdit } from "vscode-languageclient/node";

@@ -51,7 +51,7 @@ def server(
     if stdio and tcp is not None:
         raise click.UsageError("--stdio and --tcp exclude each other.")
     from trainshift.lsp import start
-    from trainshift.lsp.wire.logfile import log_to
+    from trainshift.lsp.transport.logfile import log_to
 
     try:
         log_to(log_file, verbose)

@@ -15,11 +15,11 @@ from weakref import WeakKeyDictionary
 from trainshift.engine.checking import Diagnostic, OtherPlace, Region
 from trainshift.engine.own_codes import UNUSED_SUPPRESSION
 from trainshift.engine.settings import Severity
-from trainshift.lsp.desk import State
 from trainshift.lsp.options import Rules
+from trainshift.lsp.scheduler import State
 from trainshift.lsp.text.documents import Paper, Part, paper_of
 from trainshift.lsp.text.positions import Place
-from trainshift.lsp.wire.uris import path_of, uri_of
+from trainshift.lsp.transport.uris import path_of, uri_of
 from trainshift.pages import page_url
 from trainshift.python.lazy import cached_property
 from trainshift.python.source.edit import Change

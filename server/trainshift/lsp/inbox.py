@@ -9,11 +9,11 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from trainshift.lsp.wire.streams import Reader
+from trainshift.lsp.transport.streams import Reader
 
 if TYPE_CHECKING:
-    from trainshift.lsp.desk import OpenProgram, State
     from trainshift.lsp.diagnostics import Item
+    from trainshift.lsp.scheduler import OpenProgram, State
 
 _FAREWELL = 20.0
 """The seconds from the client's last message until the process ends in any case."""

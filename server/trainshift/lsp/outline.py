@@ -5,8 +5,8 @@ from __future__ import annotations
 from msgspec import Struct
 
 from trainshift.engine.effects.outcomes import Outcome
+from trainshift.lsp.snapshot import Whole
 from trainshift.lsp.text.documents import Paper
-from trainshift.lsp.whole import Whole
 from trainshift.python.source.edit import Change
 from trainshift.python.source.source import Span
 

@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from trainshift.engine.checking import check
-from trainshift.engine.live import Live
+from trainshift.engine.incremental import Live
 from trainshift.host import files as disk_files
 from trainshift.host.configuration import Configuration, ConfigurationProblem, Configurations
 from trainshift.host.disk import files_under, text_on_disk
@@ -23,19 +23,19 @@ from trainshift.host.kept_verdicts import Kept, asked_under
 from trainshift.host.verdicts_on_disk import folder_for
 from trainshift.host.walk import collect
 from trainshift.lsp import diagnostics
-from trainshift.lsp.desk import OpenProgram, State
 from trainshift.lsp.options import SECTION, Chosen, Options, Rules, read_options
+from trainshift.lsp.scheduler import OpenProgram, State
 from trainshift.lsp.text.documents import Paper, paper_of, plain
 from trainshift.lsp.text.notebooks import paper_on_disk
-from trainshift.lsp.wire.capabilities import LANGUAGES
-from trainshift.lsp.wire.uris import path_of, uri_of
+from trainshift.lsp.transport.capabilities import LANGUAGES
+from trainshift.lsp.transport.uris import path_of, uri_of
 from trainshift.python.source.source import BOM, Source
 
 if TYPE_CHECKING:
     from trainshift.engine.versions.runtime import Runtime
     from trainshift.host.declarations import Declarations
     from trainshift.lsp.outline import Outline
-    from trainshift.lsp.wholes import Wholes
+    from trainshift.lsp.snapshot_cache import Wholes
 
 log = logging.getLogger(__name__)
 
@@ -236,7 +236,7 @@ class Project:
 
     def _known_wholes(self) -> Wholes:
         if self._wholes is None:
-            from trainshift.lsp.wholes import Wholes
+            from trainshift.lsp.snapshot_cache import Wholes
 
             self._wholes = Wholes(self.files, self.rules_of)
         return self._wholes

@@ -21,14 +21,14 @@ from trainshift import __version__
 from trainshift.lsp import diagnostics
 from trainshift.lsp.answers.reports import Reports
 from trainshift.lsp.answers.requests import Answers
-from trainshift.lsp.desk import OpenProgram
+from trainshift.lsp.fast_start import Opening, is_answer
 from trainshift.lsp.inbox import Told
-from trainshift.lsp.opening import Opening, is_answer
 from trainshift.lsp.project import is_python
+from trainshift.lsp.scheduler import OpenProgram
 from trainshift.lsp.session import Session
 from trainshift.lsp.text.documents import Paper, paper_of, plain
 from trainshift.lsp.text.notebooks import Notebook, change_of
-from trainshift.lsp.wire.capabilities import (
+from trainshift.lsp.transport.capabilities import (
     CONVERT,
     DIFFERENTIATE,
     EXPAND_STATIC,
@@ -41,9 +41,9 @@ from trainshift.lsp.wire.capabilities import (
     WARNINGS,
     initialize_result,
 )
-from trainshift.lsp.wire.logs import ClientLog
-from trainshift.lsp.wire.protocol import Endpoint, Protocol, plain_json
-from trainshift.lsp.wire.uris import path_of
+from trainshift.lsp.transport.logs import ClientLog
+from trainshift.lsp.transport.protocol import Endpoint, Protocol, plain_json
+from trainshift.lsp.transport.uris import path_of
 
 log = logging.getLogger(__name__)
 

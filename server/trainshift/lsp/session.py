@@ -12,11 +12,11 @@ from trainshift.engine.cells import Plain
 from trainshift.engine.checking import CheckReport
 from trainshift.engine.fixing import fixed
 from trainshift.engine.settings import Settings, Severity
-from trainshift.lsp.desk import OpenProgram, State
-from trainshift.lsp.opening import Opening
+from trainshift.lsp.fast_start import Opening
 from trainshift.lsp.project import Turn
-from trainshift.lsp.wire.protocol import Endpoint
-from trainshift.lsp.wire.uris import path_of
+from trainshift.lsp.scheduler import OpenProgram, State
+from trainshift.lsp.transport.protocol import Endpoint
+from trainshift.lsp.transport.uris import path_of
 from trainshift.python.source.edit import Plan
 
 if TYPE_CHECKING:

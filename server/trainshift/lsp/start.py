@@ -15,12 +15,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from trainshift.lsp.inbox import Inbox
-from trainshift.lsp.wire.capabilities import initialize_result
-from trainshift.lsp.wire.client import read_client
-from trainshift.lsp.wire.streams import Reader, Writer, encoded
+from trainshift.lsp.transport.capabilities import initialize_result
+from trainshift.lsp.transport.client import read_client
+from trainshift.lsp.transport.streams import Reader, Writer, encoded
 
 if TYPE_CHECKING:
-    from trainshift.lsp.opening import Opening
+    from trainshift.lsp.fast_start import Opening
     from trainshift.lsp.server import Server
 
 
@@ -75,10 +75,10 @@ def _serve(reader: Reader, writer: Writer) -> int:
     import logging
 
     if not logging.getLogger().handlers:
-        from trainshift.lsp.wire.logfile import log_to
+        from trainshift.lsp.transport.logfile import log_to
 
         log_to(None, verbose=False)
-    from trainshift.lsp.opening import Opening
+    from trainshift.lsp.fast_start import Opening
 
     params = first.get("params")
     opening = Opening(params if isinstance(params, dict) else {}, inbox, writer.write)
@@ -100,7 +100,7 @@ def _leave(status: int) -> NoReturn:
 
 
 def _load(opening: Opening) -> Server:
-    from trainshift.lsp.wire.lazily import load
+    from trainshift.lsp.transport.lazily import load
 
     sys.setswitchinterval(0.001)  # A running check does not delay a message.
     load()

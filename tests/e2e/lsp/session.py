@@ -25,8 +25,8 @@ from pytest_lsp import ClientServerConfig, LanguageClient
 from pytest_lsp.client import DEFAULT_CLIENT_FEATURES, register_lsp_features
 
 from e2e.lsp.edits import TextEdit, applied, position, span
-from trainshift.lsp.wire.protocol import plain_json
-from trainshift.lsp.wire.uris import path_of
+from trainshift.lsp.transport.protocol import plain_json
+from trainshift.lsp.transport.uris import path_of
 
 Json = dict[str, Any]
 T = TypeVar("T")

@@ -12,7 +12,7 @@ from pygls.exceptions import JsonRpcException
 from e2e.lsp.edits import position
 from e2e.lsp.session import Document, Session, able, serve, structured
 from trainshift.derivatives import Derived, Mode, Refused, derive
-from trainshift.lsp.wire.protocol import plain_json
+from trainshift.lsp.transport.protocol import plain_json
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -13,7 +13,7 @@ from e2e.lsp.session import PULLING, Document, Session, able, serve
 from support.fixtures import PROGRAMS, ROOT, ProgramFolder
 from trainshift.engine.conversion import Conversion, Status, convert_program
 from trainshift.host.disk import files_under
-from trainshift.lsp.wire.protocol import plain_json
+from trainshift.lsp.transport.protocol import plain_json
 from trainshift.python.source.source import BOM
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")

@@ -13,7 +13,7 @@ from pygls.exceptions import JsonRpcException
 from e2e.lsp.commands import SCRIPTS, run, text_of
 from e2e.lsp.raw import EXIT, INITIALIZED, SHUTDOWN, initialize, talk
 from e2e.lsp.session import PULLING, Document, Session, serve
-from trainshift.lsp.wire.uris import path_of
+from trainshift.lsp.transport.uris import path_of
 from trainshift.pages import page
 
 NOTHING = {"changes": 0, "program": "", "partOf": None, "files": [], "keras": ""}

@@ -15,7 +15,7 @@ from e2e.lsp.session import Document, Session, serve, structured
 from support.expansion_fixtures import EXPANSION_CASES
 from trainshift.cli.main import cli
 from trainshift.core.program import Program
-from trainshift.lsp.wire.protocol import plain_json
+from trainshift.lsp.transport.protocol import plain_json
 from trainshift.python.names.script import Script, read_script
 from trainshift.static_graphs.expanding.door import expand
 

@@ -8,7 +8,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 import pytest
 
 from e2e.lsp.session import Session
-from trainshift.lsp.wire.told import Conversion, Derivative, Outline, Rule, StaticResult
+from trainshift.lsp.transport.told import Conversion, Derivative, Outline, Rule, StaticResult
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

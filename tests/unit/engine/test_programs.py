@@ -11,7 +11,7 @@ from trainshift.engine.analysis import ALL_RULES
 from trainshift.engine.checking import check
 from trainshift.engine.claims import Claims, KeptClaims, told_apart
 from trainshift.engine.conversion import Status, convert_program
-from trainshift.engine.live import Live
+from trainshift.engine.incremental import Live
 from trainshift.engine.programs import Programs
 from trainshift.engine.settings import Settings, Severity
 from trainshift.engine.workspace import ParsedFiles, files_in_memory, linked

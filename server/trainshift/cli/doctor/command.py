@@ -41,7 +41,7 @@ def doctor(ctx: click.Context, python: str | None, format_: str, write_patch: st
       1  something is missing or does not go together
       2  wrong usage, a Python that cannot be run, or a file that cannot be written
     """
-    from trainshift.cli.doctor.told import tell
+    from trainshift.cli.doctor.render import tell
 
     if write_patch is not None:
         _write(write_patch)

@@ -24,12 +24,12 @@ from trainshift.engine.settings import HAZARD_CODES, Severity
 from trainshift.engine.suppressions import silence
 from trainshift.lsp.answers.places import Places
 from trainshift.lsp.answers.summary import conversion_of, title_of
-from trainshift.lsp.desk import OpenProgram, Outdated, State
 from trainshift.lsp.diagnostics import SOURCE, place_of, range_of
+from trainshift.lsp.scheduler import OpenProgram, Outdated, State
 from trainshift.lsp.session import Session
 from trainshift.lsp.text.documents import Paper, Part
 from trainshift.lsp.text.edits import differences, plain_edit, workspace_edit
-from trainshift.lsp.wire.capabilities import (
+from trainshift.lsp.transport.capabilities import (
     CONVERT,
     CONVERT_FILE,
     CONVERT_NOTEBOOK,
@@ -38,8 +38,8 @@ from trainshift.lsp.wire.capabilities import (
     FIX_ALL,
     OPEN,
 )
-from trainshift.lsp.wire.client import Client
-from trainshift.lsp.wire.uris import uri_of
+from trainshift.lsp.transport.client import Client
+from trainshift.lsp.transport.uris import uri_of
 from trainshift.python.source.edit import Change, Edit, merge
 from trainshift.python.source.source import Span
 

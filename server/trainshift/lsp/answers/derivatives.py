@@ -21,11 +21,11 @@ from lsprotocol import types
 
 from trainshift.engine.conversion import MAGIC_IN_THE_WAY
 from trainshift.lsp.answers.actions import NotPossible, Wanted
-from trainshift.lsp.desk import Desk, OpenProgram, Outdated
+from trainshift.lsp.scheduler import Desk, OpenProgram, Outdated
 from trainshift.lsp.session import Session
 from trainshift.lsp.text.documents import Paper, Part
 from trainshift.lsp.text.edits import plain_edit
-from trainshift.lsp.wire.capabilities import FORWARD, REVERSE
+from trainshift.lsp.transport.capabilities import FORWARD, REVERSE
 from trainshift.python.source.edit import Edit
 from trainshift.python.source.source import Source, Span
 from trainshift.python.syntax.code import Code

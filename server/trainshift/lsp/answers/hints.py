@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from trainshift.engine.conversion import finished_plan
 from trainshift.engine.registry import BY_CODE
-from trainshift.lsp.desk import State
+from trainshift.lsp.scheduler import State
 from trainshift.pages import page_url, section
 from trainshift.python.source.edit import Change, Edit, apply, merge
 from trainshift.python.source.source import Source, Span

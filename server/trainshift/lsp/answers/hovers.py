@@ -15,8 +15,8 @@ from trainshift.engine.registry import BY_CODE
 from trainshift.libraries.entries import Role
 from trainshift.libraries.methods import named
 from trainshift.lsp.answers.hints import hints
-from trainshift.lsp.desk import State
 from trainshift.lsp.diagnostics import place_of
+from trainshift.lsp.scheduler import State
 from trainshift.lsp.text.documents import Part
 from trainshift.pages import page_url, section
 from trainshift.python.source.source import Span

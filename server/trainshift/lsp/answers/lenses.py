@@ -9,8 +9,8 @@ from lsprotocol import types
 from trainshift.engine.conversion import Conversion, Status
 from trainshift.lsp.answers.places import Places
 from trainshift.lsp.answers.summary import counted, loops, part_of, title_of, warnings
-from trainshift.lsp.desk import State
-from trainshift.lsp.wire.capabilities import CONVERT, OPEN, WARNINGS
+from trainshift.lsp.scheduler import State
+from trainshift.lsp.transport.capabilities import CONVERT, OPEN, WARNINGS
 
 NOT_DISTRIBUTABLE = "cannot be made distributed"
 

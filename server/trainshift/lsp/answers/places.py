@@ -11,9 +11,9 @@ from msgspec.structs import replace
 from trainshift.engine.analysis import Analysis
 from trainshift.engine.conversion import Conversion, Note
 from trainshift.engine.own_codes import UNSUPPORTED_VERSION
-from trainshift.lsp.desk import Outdated, State
+from trainshift.lsp.scheduler import Outdated, State
 from trainshift.lsp.text.documents import Paper, Part
-from trainshift.lsp.wire.uris import uri_of
+from trainshift.lsp.transport.uris import uri_of
 from trainshift.python.source.edit import Edit
 from trainshift.python.source.source import BOM, Span
 

@@ -13,9 +13,9 @@ from typing import Any
 from lsprotocol import types
 
 from trainshift.lsp import diagnostics
-from trainshift.lsp.desk import OpenProgram, Outdated, State
+from trainshift.lsp.scheduler import OpenProgram, Outdated, State
 from trainshift.lsp.session import Session
-from trainshift.lsp.wire.protocol import Endpoint, ServerCancelled
+from trainshift.lsp.transport.protocol import Endpoint, ServerCancelled
 
 log = logging.getLogger(__name__)
 

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 from lsprotocol import types
 from pygls.exceptions import JsonRpcContentModified, JsonRpcException, JsonRpcInvalidParams
 
-from trainshift.lsp.desk import OpenProgram, Outdated, State
 from trainshift.lsp.diagnostics import SOURCE, place_of
+from trainshift.lsp.scheduler import OpenProgram, Outdated, State
 from trainshift.lsp.session import Session
-from trainshift.lsp.wire.protocol import plain_json
-from trainshift.lsp.wire.uris import path_of
+from trainshift.lsp.transport.protocol import plain_json
+from trainshift.lsp.transport.uris import path_of
 from trainshift.python.source.source import Span
 from trainshift.static_graphs.codes import has_signs
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from trainshift.lsp.answers.derivatives import Derivatives
     from trainshift.lsp.answers.scripts import Scripts
     from trainshift.lsp.answers.statics import Statics
-    from trainshift.lsp.wire.told import Outline
+    from trainshift.lsp.transport.told import Outline
 
 _ACTIONS = {"do", "uri", "version", "round", "span", "code"}
 _SINCE = "the document or a file of its program has changed; ask for the actions again"
@@ -160,7 +160,7 @@ class Answers:
         optional changes, in the form of an earlier answer.
         """
         from trainshift.lsp.answers.summary import account, conversion_of, title_of, unaccounted
-        from trainshift.lsp.whole import refused
+        from trainshift.lsp.snapshot import refused
 
         given = plain_json(arguments[0]) if arguments else None
         given = given if isinstance(given, dict) else {"uri": given}

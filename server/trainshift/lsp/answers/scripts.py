@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from trainshift.engine.checking import has_signs
 from trainshift.host.disk import absolute, text_on_disk
 from trainshift.host.walk import collect
-from trainshift.lsp.wire.uris import path_of, uri_of
+from trainshift.lsp.transport.uris import path_of, uri_of
 
 
 class Scripts:

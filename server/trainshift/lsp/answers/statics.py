@@ -17,13 +17,13 @@ from lsprotocol import types
 
 from trainshift.core.program import Program
 from trainshift.engine.conversion import MAGIC_IN_THE_WAY
-from trainshift.engine.live import Live
+from trainshift.engine.incremental import Live
 from trainshift.lsp.answers.actions import STATIC, NotPossible, Wanted
-from trainshift.lsp.desk import OpenProgram, Outdated
+from trainshift.lsp.scheduler import OpenProgram, Outdated
 from trainshift.lsp.session import Session
 from trainshift.lsp.text.documents import Paper, Part
 from trainshift.lsp.text.edits import plain_edit
-from trainshift.lsp.wire.capabilities import EXPAND, EXPAND_FILE, MAKE_STATIC
+from trainshift.lsp.transport.capabilities import EXPAND, EXPAND_FILE, MAKE_STATIC
 from trainshift.python.source.edit import Edit
 from trainshift.python.source.source import Source, Span
 from trainshift.static_graphs.decorate import Made, make_static, makeable, named

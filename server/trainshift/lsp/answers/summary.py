@@ -17,12 +17,12 @@ from trainshift.engine.own_codes import SYNTAX_ERROR, UNSUPPORTED_VERSION
 from trainshift.engine.settings import Severity
 from trainshift.lsp.answers.changed_lines import changed_lines
 from trainshift.lsp.answers.places import Places
-from trainshift.lsp.desk import Outdated, State
 from trainshift.lsp.diagnostics import range_of
+from trainshift.lsp.scheduler import Outdated, State
+from trainshift.lsp.snapshot import refused
 from trainshift.lsp.text.documents import Part
-from trainshift.lsp.whole import refused
-from trainshift.lsp.wire.told import Outline, PartOf
-from trainshift.lsp.wire.uris import uri_of
+from trainshift.lsp.transport.told import Outline, PartOf
+from trainshift.lsp.transport.uris import uri_of
 from trainshift.python.source.edit import Change
 from trainshift.python.source.source import Span
 

@@ -13,7 +13,7 @@ from typing import Any
 from lsprotocol import types
 
 from trainshift.lsp.text.documents import Part
-from trainshift.lsp.wire.client import Client
+from trainshift.lsp.transport.client import Client
 from trainshift.python.source.edit import Change, Edit, Plan
 from trainshift.python.source.source import Source, Span
 from trainshift.transforms import TRANSFORMS

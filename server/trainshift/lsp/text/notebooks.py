@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from trainshift.host.files import SourceFile
 from trainshift.host.notebooks import Written, read_notebook
 from trainshift.lsp.text.documents import Change, Paper, Part, Within, notebook_paper, plain
-from trainshift.lsp.wire.capabilities import LANGUAGES
-from trainshift.lsp.wire.uris import path_of, uri_of
+from trainshift.lsp.transport.capabilities import LANGUAGES
+from trainshift.lsp.transport.uris import path_of, uri_of
 from trainshift.python.source.source import Source
 
 if TYPE_CHECKING:

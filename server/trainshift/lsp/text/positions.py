@@ -7,7 +7,7 @@ join it again.
 
 from __future__ import annotations
 
-from trainshift.lsp.wire.client import UTF_8, UTF_16, UTF_32
+from trainshift.lsp.transport.client import UTF_8, UTF_16, UTF_32
 from trainshift.python.lazy import cached_property
 from trainshift.python.source.source import Source, Span
 

@@ -20,16 +20,16 @@ from support.typist import Typist
 from trainshift.engine.analysis import analyze_script
 from trainshift.engine.checking import CheckReport, Demanded, Weigh, check
 from trainshift.engine.conversion import carry_out
-from trainshift.engine.live import Live
+from trainshift.engine.incremental import Live
 from trainshift.engine.settings import Settings, read_settings
 from trainshift.engine.workspace import files_in_memory
-from trainshift.lsp import desk
+from trainshift.lsp import scheduler
 from trainshift.lsp.answers.summary import conversion_of
-from trainshift.lsp.desk import Desk, OpenProgram, Outdated, State, Superseded
 from trainshift.lsp.options import Rules
+from trainshift.lsp.scheduler import Desk, OpenProgram, Outdated, State, Superseded
+from trainshift.lsp.snapshot import whole_of
+from trainshift.lsp.snapshot_cache import Wholes
 from trainshift.lsp.text.documents import Paper, paper_of, plain
-from trainshift.lsp.whole import whole_of
-from trainshift.lsp.wholes import Wholes
 from trainshift.python.names.script import Script, read_script
 from trainshift.python.names.values import ANYTHING
 from trainshift.python.source.source import Source
@@ -351,7 +351,7 @@ def test_what_a_conversion_needs_goes_with_its_version() -> None:
 
 def test_a_short_program_is_told_of_when_all_is_known() -> None:
     office = Office()
-    short, long = office.open("short", TEXTS[0]), office.open("long", LONG + "\n" * desk._SHORT)
+    short, long = office.open("short", TEXTS[0]), office.open("long", LONG + "\n" * scheduler._SHORT)
     office.wait(lambda: is_settled(short) and is_settled(long), "never settled")
     assert [state.is_settled for state in office.told["short"]] == [True]
     assert [state.is_settled for state in office.told["long"]] == [False, True]

@@ -1,4 +1,4 @@
-"""Desk: the open programs, and the thread that checks them.
+"""Scheduler: the open programs, and the thread that checks them.
 
 Every version of a program is checked in three steps: at once (the changed statements, a few milliseconds, on
 the caller's thread), in full when typing pauses, and then for possible changes. A new version aborts a full
@@ -22,7 +22,7 @@ from msgspec.structs import replace
 
 from trainshift.engine.checking import CheckReport, Diagnostic, Weigh
 from trainshift.engine.effects.outcomes import Effects
-from trainshift.engine.live import Live, Shift, kept
+from trainshift.engine.incremental import Live, Shift, kept
 from trainshift.engine.own_codes import SYNTAX_ERROR
 from trainshift.lsp.options import Rules
 from trainshift.lsp.text.documents import Paper

@@ -1,4 +1,4 @@
-"""Board: the diagnostics last published for each document; nothing is published twice."""
+"""Published: the diagnostics last published for each document; nothing is published twice."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterable
 
 from trainshift.lsp.diagnostics import Item, encoded_list
-from trainshift.lsp.wire.streams import notification
+from trainshift.lsp.transport.streams import notification
 
 
 class Board:

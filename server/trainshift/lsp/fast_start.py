@@ -1,4 +1,4 @@
-"""Opening: check the first document before the message handlers are imported, which takes equally long.
+"""Fast start: check the first document before the message handlers are imported, which takes equally long.
 
 An editor starts the server for a document that the user looks at.  Its diagnostics need the engine and the
 client's settings, but neither pygls nor lsprotocol, which are loaded afterwards. Messages that arrive
@@ -11,15 +11,15 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from trainshift.lsp.board import Board
-from trainshift.lsp.desk import Desk, OpenProgram, State
 from trainshift.lsp.diagnostics import items_of
 from trainshift.lsp.inbox import Event, Inbox, Told
 from trainshift.lsp.project import Project, is_python
+from trainshift.lsp.published import Board
+from trainshift.lsp.scheduler import Desk, OpenProgram, State
 from trainshift.lsp.text.documents import Paper, paper_of, plain
-from trainshift.lsp.wire.client import read_client
-from trainshift.lsp.wire.streams import encoded
-from trainshift.lsp.wire.uris import path_of
+from trainshift.lsp.transport.client import read_client
+from trainshift.lsp.transport.streams import encoded
+from trainshift.lsp.transport.uris import path_of
 
 _ASKED = "trainshift/settings"
 _TO_OPEN = 0.05

@@ -1,4 +1,4 @@
-"""Wholes: the programs of open documents, each analysed once until one of its files changes.
+"""Snapshot cache: the programs of open documents, each analysed once until one of its files changes.
 
 All of this runs on the desk's thread.
 """
@@ -13,12 +13,12 @@ from trainshift.engine.claims import Claims, analyze_program, claims_from, claim
 from trainshift.engine.effects.asking import MOST_STARTS
 from trainshift.engine.programs import Programs
 from trainshift.engine.workspace import ParsedFiles, linked
-from trainshift.lsp.desk import OpenProgram
 from trainshift.lsp.options import Rules
 from trainshift.lsp.outline import Outline, outline_of
+from trainshift.lsp.scheduler import OpenProgram
+from trainshift.lsp.snapshot import Whole, refused, whole_of
 from trainshift.lsp.text.documents import Paper
-from trainshift.lsp.whole import Whole, refused, whole_of
-from trainshift.lsp.wire.uris import path_of
+from trainshift.lsp.transport.uris import path_of
 from trainshift.python.names.script import Script
 from trainshift.python.names.workspace import MOST_CONVERTED
 

@@ -13,7 +13,7 @@ from support.finding_fixtures import FINDING_CASES
 from support.fixtures import SCRIPTS, TRANSFORM_CASES
 from support.typist import Typist
 from trainshift.engine.checking import CheckReport, Diagnostic, check
-from trainshift.engine.live import Live, Shift
+from trainshift.engine.incremental import Live, Shift
 from trainshift.engine.own_codes import SYNTAX_ERROR
 from trainshift.engine.settings import LETTER, Settings, read_settings
 from trainshift.engine.workspace import files_in_memory

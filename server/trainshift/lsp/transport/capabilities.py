@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from trainshift import __version__
-from trainshift.lsp.wire.client import Client
+from trainshift.lsp.transport.client import Client
 
 CONVERT_STATEMENT = "refactor.rewrite.distribute"
 CONVERT_FILE = "source.makeDistributed.trainshift"

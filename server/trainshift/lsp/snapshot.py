@@ -1,4 +1,4 @@
-"""Whole: one program as of one moment, analysed once for all of its open documents."""
+"""Snapshot: one program as of one moment, analysed once for all of its open documents."""
 
 from __future__ import annotations
 
