@@ -29,11 +29,6 @@ def may_swallow(_item: ast.withitem) -> bool:
     return True
 
 
-def swallows_nothing(_item: ast.withitem) -> bool:
-    """Assume of every context manager that it lets exceptions pass."""
-    return False
-
-
 def heads(statement: ast.stmt) -> list[ast.AST]:
     """Return the nodes that a statement evaluates itself, in order: all of a simple one, the head of a
     compound one.
