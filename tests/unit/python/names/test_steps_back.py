@@ -48,6 +48,9 @@ WAYS = [
     ("f()", "def f(x=made()):\n    return x\n\n\n", {"made()"}),
     ("f(other())", "def f(x=made()):\n    return x\n\n\n", {"other()"}),
     ("f(y=made())", "def f(x=other(), *, y=other()):\n    return y\n\n\n", {"made()"}),
+    ("f(other(), made())", "def g(a, b):\n    return b\n\n\ndef f(*v):\n    return g(*v)\n\n\n", {"made()"}),
+    ("f(made())", "def g(a, b):\n    return a\n\n\ndef f(v):\n    return g(v, other())\n\n\n", {"made()"}),
+    ("f()", "def g(a=made()):\n    return a\n\n\ndef f(*v):\n    return g(*v)\n\n\n", {"made()"}),
     ("(lambda: made())()", "", {"made()"}),
     (
         "p(other())",
