@@ -29,6 +29,7 @@ from trainshift.training.ranks.sink_inputs import counts
 from trainshift.training.ranks.training_data import TrainingData
 from trainshift.training.uniformity.backward_slice import Trails
 from trainshift.training.uniformity.draws import TENSORFLOW
+from trainshift.training.uniformity.one_axis import has_one_axis
 from trainshift.training.uniformity.uniformity import Uniformity
 from trainshift.training.uniformity.value_flow import ValueFlow
 from trainshift.training.uniformity.verdict import Cause
@@ -395,10 +396,13 @@ class DrawnConstants:
                 key: each for key, each in found.items() if key not in self._rows or not _multiplies(whole)
             }
         plain = {each.node for each in self._walk(part, self._reduces)}
+        others = [each for each in map(whole.part, _operands(node)) if each.node is not part.node]
+        have_rows_only = any(has_one_axis(self._program, each) for each in others)
         return {
             key: each
             for key, each in found.items()
-            if key not in plain or (each.site is not None and self._is_for_all_rows(each.site))
+            if key not in plain
+            or (each.site is not None and self._is_for_all_rows(each.site, have_rows_only))
         }
 
     @staticmethod
@@ -409,14 +413,19 @@ class DrawnConstants:
         axis = argument(at.node, 0 if isinstance(at.node.func, ast.Attribute) else 1, "axis")
         return axis is None or (isinstance(axis, ast.Constant) and axis.value == 0)
 
-    def _is_for_all_rows(self, site: Site) -> bool:
-        """Return whether a call draws one number, or numbers along columns only."""
+    def _is_for_all_rows(self, site: Site, have_rows_only: bool) -> bool:
+        """Return whether a call draws one number, or numbers along columns only.
+
+        Data that `have_rows_only` have no columns.
+        """
         if site.name in _ORDERS or _rows(site) in self._counts:
             return False
         shape = _shape(site)
         if shape is None:
             return True
         parts = shape if isinstance(shape, list) else [shape]
+        if len(parts) == 1 and have_rows_only:
+            return isinstance(parts[0], ast.Constant) and parts[0].value == 1
         if len(parts) == 1:
             step = self._names.steps_back(of_call(site).part(parts[0]))
             sources = step.sources if step is not None else ()
@@ -432,6 +441,16 @@ class DrawnConstants:
     ) -> Iterator[Occurrence]:
         """Yield the expressions behind a value, up to those at which the walk stops."""
         return self._uniformity.computed_from(at, stops)
+
+
+def _operands(node: ast.AST) -> list[ast.expr]:
+    return (
+        [node.left, node.right]
+        if isinstance(node, ast.BinOp)
+        else list(arguments(node))
+        if isinstance(node, ast.Call)
+        else []
+    )
 
 
 def _multiplies(at: Occurrence) -> bool:

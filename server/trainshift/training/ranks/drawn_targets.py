@@ -17,19 +17,12 @@ from trainshift.python.syntax.chunk_syntax import argument, arguments, last_name
 from trainshift.training.execution.control_flow import ControlFlow
 from trainshift.training.loops.loops import Loops
 from trainshift.training.ranks.training_data import TrainingData
+from trainshift.training.uniformity.one_axis import ELEMENTWISE
 from trainshift.training.uniformity.uniformity import Uniformity
 from trainshift.training.uniformity.verdict import Cause
 
 _PAIRED = frozenset({"from_tensor_slices", "from_tensors"})
 _DRAWN = (CauseKind.DRAW, CauseKind.PERHAPS)
-# Functions that compute each element of their result from one of each argument.
-_ELEMENTWISE = frozenset(
-    {
-        "abs", "add", "array", "asarray", "astype", "cast", "clip", "clip_by_value", "constant", "exp",
-        "float32", "greater", "less", "log", "logical_and", "logical_not", "logical_or", "maximum",
-        "minimum", "multiply", "reshape", "round", "sigmoid", "sign", "subtract", "where",
-    }
-)  # fmt: skip
 # Functions that draw an array if they get any argument, and the place of its shape in others.
 _BY_SHAPE = frozenset({"rand", "randn", "random", "random_sample", "standard_normal"})
 _SIZE = 2
@@ -95,7 +88,7 @@ class DrawnTargets:
             step = self._names.steps_back(at)
             return step.sources if step is not None else ()
         if isinstance(node, ast.Call):
-            if last_name(node.func) not in _ELEMENTWISE:
+            if last_name(node.func) not in ELEMENTWISE:
                 return ()
             owner = [node.func.value] if isinstance(node.func, ast.Attribute) else []
             return map(at.part, [*owner, *arguments(node)])

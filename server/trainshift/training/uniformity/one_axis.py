@@ -18,6 +18,16 @@ _OF_A_NUMBER = frozenset({"empty", "ones", "permutation", "rand", "randn", "rand
 # Functions and methods that give the elements of an array one after another, or the rows of a condition.
 _FLATTENING = frozenset({"flatten", "ravel"})
 _FINDING = frozenset({"nonzero", "where"})
+# Functions that compute each element of their result from one of each argument.
+ELEMENTWISE = frozenset(
+    {
+        "abs", "add", "array", "asarray", "astype", "cast", "clip", "clip_by_value", "constant", "cos",
+        "divide", "exp", "float32", "float64", "greater", "less", "log", "logical_and", "logical_not",
+        "logical_or", "maximum", "minimum", "multiply", "pow", "power", "reshape", "round", "sigmoid",
+        "sign", "sin", "sqrt", "square", "subtract", "tan", "tanh", "where",
+    }
+)  # fmt: skip
+_RESHAPING = frozenset({"reshape"})
 _LISTED = frozenset({"array", "asarray", "constant", "convert_to_tensor"})
 # Functions that count, or numbers.
 _COUNTS = frozenset({"len", "int"})
@@ -46,10 +56,10 @@ def has_one_axis(program: Program, at: Occurrence, depth: int = 0) -> bool:
     if isinstance(node, ast.BinOp):
         sides = (node.left, node.right)
         return any(has_one_axis(program, at.part(each), depth + 1) for each in sides)
-    return isinstance(node, ast.Call) and _gives_one_axis(program, node, at)
+    return isinstance(node, ast.Call) and _gives_one_axis(program, node, at, depth)
 
 
-def _gives_one_axis(program: Program, node: ast.Call, at: Occurrence) -> bool:
+def _gives_one_axis(program: Program, node: ast.Call, at: Occurrence, depth: int) -> bool:
     called = program.names.full_names(node.func, at.scope, at.statement)
     given = arguments(node)
     if not called:
@@ -63,7 +73,19 @@ def _gives_one_axis(program: Program, node: ast.Call, at: Occurrence) -> bool:
     if names <= _LISTED and isinstance(first, (ast.List, *COMPREHENSIONS)):
         elements = first.elts if isinstance(first, ast.List) else [getattr(first, "elt", first)]
         return all(isinstance(each, ast.Constant | ast.Call) and _is_number(each) for each in elements)
-    return names <= _OF_A_NUMBER and len(given) == 1 and first is not None and _is_number(first)
+    if names <= _OF_A_NUMBER:
+        return len(given) == 1 and first is not None and _is_count(program, at.part(first))
+    if not names <= ELEMENTWISE - _RESHAPING:
+        return False
+    rows = [each for each in given if not _is_number(each)]
+    return bool(rows) and all(has_one_axis(program, at.part(each), depth + 1) for each in rows)
+
+
+def _is_count(program: Program, at: Occurrence) -> bool:
+    """Return whether an expression is a number, or a name for one."""
+    step = program.names.steps_back(at) if isinstance(at.node, ast.Name | ast.Attribute) else None
+    found = [each.node for each in step.sources] if step is not None else [at.node]
+    return bool(found) and all(isinstance(each, ast.expr) and _is_number(each) for each in found)
 
 
 def _is_number(node: ast.expr) -> bool:
