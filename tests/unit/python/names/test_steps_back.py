@@ -51,6 +51,8 @@ WAYS = [
     ("f(other(), made())", "def g(a, b):\n    return b\n\n\ndef f(*v):\n    return g(*v)\n\n\n", {"made()"}),
     ("f(made())", "def g(a, b):\n    return a\n\n\ndef f(v):\n    return g(v, other())\n\n\n", {"made()"}),
     ("f()", "def g(a=made()):\n    return a\n\n\ndef f(*v):\n    return g(*v)\n\n\n", {"made()"}),
+    ("f(**{'a': made(), 'b': other()})", "def f(a, b):\n    return a\n\n\n", {"made()"}),
+    ("f(**{'b': other()})", "def f(a=made(), b=None):\n    return a\n\n\n", {"made()"}),
     ("(lambda: made())()", "", {"made()"}),
     (
         "p(other())",
