@@ -21,6 +21,7 @@ from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement, argume
 from trainshift.python.syntax.node_classes import LOOPS
 from trainshift.python.values.call_chains import calls_leading_to
 from trainshift.python.values.made_objects import MadeObjects
+from trainshift.training.horovod.existing_use import Horovod
 from trainshift.training.loops.fits import Fits, method_argument
 from trainshift.training.loops.steps import Steps
 from trainshift.training.loops.what_trains import WhatTrains
@@ -58,6 +59,7 @@ _GIVEN = (ast.Constant, ast.List, ast.Tuple)
 _BY_SHAPE = frozenset({"rand", "randn", "random", "random_sample", "standard_normal"})
 _SHAPED_FIRST = frozenset({"normal", "truncated_normal", "uniform"})
 _BOUNDED = 2
+_OF_RANKS = ("rank", "local_rank", "cross_rank", "size", "local_size", "cross_size")
 _DATASETS = frozenset({"from_generator", "from_tensor_slices", "from_tensors"})
 _COUNTING = frozenset({"arange", "int", "len", "range", "round"})
 
@@ -336,8 +338,17 @@ class DrawnConstants:
         """Yield the draws with which rows are multiplied, scaled or looked up."""
         for each in self._uniformity.computed_from(at):
             for part, others in self._constants(each):
+                if all(map(self._is_number, others)):
+                    continue  # The draw itself is the data.
                 mixed = {one.at.node: one for other in others for one in self._of(other)}
                 yield from ((part, one) for node, one in self._told(each, part).items() if node not in mixed)
+
+    def _is_number(self, at: Occurrence) -> bool:
+        """Return whether an expression is a number of the script or of Horovod."""
+        node = at.node
+        if isinstance(node, ast.Call):
+            return self._program.fact(Horovod).is_call(self._script.site_of(node), *_OF_RANKS)
+        return isinstance(node, ast.Constant)
 
     def _constants(self, at: Occurrence) -> Iterator[tuple[Occurrence, list[Occurrence]]]:
         """Yield the parts of an expression that may be constants for its rows, each with the rows."""
