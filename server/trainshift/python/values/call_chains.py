@@ -29,6 +29,11 @@ def callers_around(names: CallGraph, site: Site) -> list[Site]:
     return names.callers(function)[0] if function is not None else []
 
 
+def calls_of(names: CallGraph, script: LinkedScript, function: Scope) -> list[Site]:
+    """The calls of a function of a script; for a method of unknown objects, the calls by its name."""
+    return names.callers(function)[0] or list(script.sites_named(function.name))
+
+
 def called_from(names: CallGraph) -> Callable[[Scope], list[Site]]:
     """The calls of a function that names see."""
     return lambda function: names.callers(function)[0]

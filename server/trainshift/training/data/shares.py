@@ -18,7 +18,7 @@ from trainshift.python.values.backward_slice import backward_slice
 from trainshift.training.data.loop_inputs import Feed, Feeds
 from trainshift.training.execution.graph_slice import occurrences_behind
 from trainshift.training.horovod.existing_use import Horovod
-from trainshift.training.horovod.horovod_api import COLLECTIVE, RANK
+from trainshift.training.horovod.horovod_api import COLLECTIVE, RANK, SIZE
 from trainshift.training.loops.loop_kinds import Loop
 from trainshift.training.uniformity.backward_slice import Trails
 from trainshift.training.uniformity.uniformity import Uniformity
@@ -100,8 +100,7 @@ class Shares:
     def _asks(self, at: Occurrence) -> set[str]:
         horovod = self._program.fact(Horovod)
         calls = set(self._trails.calls(self._trails.behind(at)))
-        known = ("rank", "local_rank", "size", "local_size", "cross_rank", "cross_size")
-        return {site.name for site in calls if horovod.is_call(site, *known)}
+        return {site.name for site in calls if horovod.is_call(site, *RANK, *SIZE)}
 
     def _slices(self) -> Iterator[Part]:
         for at in self._program.fact(Feeds).cuts:

@@ -19,9 +19,10 @@ from trainshift.python.names.occurrence import Occurrence, of_call
 from trainshift.python.names.values import Function, Instance
 from trainshift.python.syntax.chunk_syntax import Scope, Site, Statement, argument, arguments, last_name
 from trainshift.python.syntax.node_classes import LOOPS
-from trainshift.python.values.call_chains import calls_leading_to
+from trainshift.python.values.call_chains import calls_leading_to, calls_of
 from trainshift.python.values.made_objects import MadeObjects
 from trainshift.training.horovod.existing_use import Horovod
+from trainshift.training.horovod.horovod_api import RANK, SIZE
 from trainshift.training.loops.fits import Fits, method_argument
 from trainshift.training.loops.steps import Steps
 from trainshift.training.loops.what_trains import WhatTrains
@@ -29,7 +30,7 @@ from trainshift.training.ranks.own_batches import OwnBatches
 from trainshift.training.ranks.sink_inputs import counts
 from trainshift.training.ranks.training_data import TrainingData
 from trainshift.training.uniformity.backward_slice import Trails
-from trainshift.training.uniformity.draws import TENSORFLOW
+from trainshift.training.uniformity.draws import BY_SHAPE, TENSORFLOW
 from trainshift.training.uniformity.one_axis import has_one_axis
 from trainshift.training.uniformity.uniformity import Uniformity
 from trainshift.training.uniformity.value_flow import ValueFlow
@@ -55,11 +56,8 @@ _REDUCING = frozenset(
 _ORDERS = frozenset({"permutation", "permuted", "randperm"})
 _CHOOSING = frozenset({"choice", "choices", "sample"})
 _GIVEN = (ast.Constant, ast.List, ast.Tuple)
-# Functions that draw an array of a shape which is their first argument, or all of them.
-_BY_SHAPE = frozenset({"rand", "randn", "random", "random_sample", "standard_normal"})
 _SHAPED_FIRST = frozenset({"normal", "truncated_normal", "uniform"})
 _BOUNDED = 2
-_OF_RANKS = ("rank", "local_rank", "cross_rank", "size", "local_size", "cross_size")
 _DATASETS = frozenset({"from_generator", "from_tensor_slices", "from_tensors"})
 _COUNTING = frozenset({"arange", "int", "len", "range", "round"})
 
@@ -83,15 +81,17 @@ class DrawnConstants:
         inputs = {part for node in self._trained for part in ast.walk(node)}
         # Without other data, what a step reads are the data.
         has_data = any(not counts(self._program, each) for each in self._data)
-        for at in self._read if has_data else ():
-            found = [] if at.node in inputs else list(self._drawn(at))
-            if not self._is_data(at, found):
-                yield from ((at, each) for each in found)
+        reads = list(self._read) if has_data else []
+        # One walk back from all of them tells whether any is drawn.
+        is_drawn = any(self._drawn(*reads))
+        for at in reads:
+            if is_drawn and at.node not in inputs:
+                yield from self._unless_data(at, list(self._drawn(at)))
             yield from ((at, each) for given in self._initial(at) for each in self._drawn(given))
         for at in self._of_graphs:
-            found = [each for each in self._drawn(at) if not self._is_of_graph(each)]
-            if not self._is_data(at, found):
-                yield from ((at, each) for each in found)
+            yield from self._unless_data(
+                at, [each for each in self._drawn(at) if not self._is_of_graph(each)]
+            )
 
     @cached_property
     def _once(self) -> dict[ast.AST, Cause]:
@@ -130,14 +130,12 @@ class DrawnConstants:
         """Return whether a program draws once for a training, and not in code that its steps call."""
         if site.deferred:
             return False
-        calls = reachable([site], lambda each: self._calling(each.scope.function()))
-        return all(map(self._is_before_steps, calls))
 
-    def _calling(self, function: Scope | None) -> list[Site]:
-        """The calls of a function."""
-        if function is None:
-            return []
-        return self._names.callers(function)[0] or list(self._script.sites_named(function.name))
+        def calling(each: Site) -> list[Site]:
+            function = each.scope.function()
+            return calls_of(self._names, self._script, function) if function is not None else []
+
+        return all(map(self._is_before_steps, reachable([site], calling)))
 
     def _is_before_steps(self, site: Site) -> bool:
         function = site.scope.function()
@@ -256,9 +254,9 @@ class DrawnConstants:
         )
         return frozenset(each.node for at in (*taken, *handed) for each in behind(at))
 
-    def _drawn(self, at: Occurrence) -> Iterator[Cause]:
-        """Yield the draws behind a value, but for those by which a rank takes its rows."""
-        for each in self._walk(at, self._takes_rows):
+    def _drawn(self, *values: Occurrence) -> Iterator[Cause]:
+        """Yield the draws behind some values, but for those by which a rank takes its rows."""
+        for each in self._uniformity.computed_from(*values, stops=self._takes_rows):
             if each.node in self._once:
                 yield self._once[each.node]
 
@@ -287,6 +285,11 @@ class DrawnConstants:
     def _iterated(self) -> frozenset[ast.AST]:
         loops = (each.node for each in self._script.statements)
         return frozenset(each.iter for each in loops if isinstance(each, ast.For | ast.AsyncFor))
+
+    def _unless_data(self, at: Occurrence, drawn: list[Cause]) -> Iterator[tuple[Occurrence, Cause]]:
+        """Yield the draws behind a value, unless it is data."""
+        if drawn and not self._is_data(at, drawn):
+            yield from ((at, each) for each in drawn)
 
     def _is_data(self, at: Occurrence, drawn: list[Cause]) -> bool:
         """Return whether a value has as many rows as drawn inputs, or is a seed of draws for each row."""
@@ -347,7 +350,7 @@ class DrawnConstants:
         """Return whether an expression is a number of the script or of Horovod."""
         node = at.node
         if isinstance(node, ast.Call):
-            return self._program.fact(Horovod).is_call(self._script.site_of(node), *_OF_RANKS)
+            return self._program.fact(Horovod).is_call(self._script.site_of(node), *RANK, *SIZE)
         return isinstance(node, ast.Constant)
 
     def _constants(self, at: Occurrence) -> Iterator[tuple[Occurrence, list[Occurrence]]]:
@@ -408,7 +411,7 @@ class DrawnConstants:
             }
         plain = {each.node for each in self._walk(part, self._reduces)}
         others = [each for each in map(whole.part, _operands(node)) if each.node is not part.node]
-        have_rows_only = any(has_one_axis(self._program, each) for each in others)
+        have_rows_only = any(has_one_axis(self._program, each, unsure=False) for each in others)
         return {
             key: each
             for key, each in found.items()
@@ -451,7 +454,7 @@ class DrawnConstants:
         self, at: Occurrence, stops: Callable[[Occurrence], bool] | None = None
     ) -> Iterator[Occurrence]:
         """Yield the expressions behind a value, up to those at which the walk stops."""
-        return self._uniformity.computed_from(at, stops)
+        return self._uniformity.computed_from(at, stops=stops)
 
 
 def _operands(node: ast.AST) -> list[ast.expr]:
@@ -476,7 +479,7 @@ def _shape(site: Site | None) -> list[ast.expr] | ast.expr | None:
     if site is None:
         return None
     named = argument(site.node, None, "shape") or argument(site.node, _BOUNDED, "size")
-    if site.name in _BY_SHAPE:
+    if site.name in BY_SHAPE:
         named = named or argument(site.node, None, "size")
         given: list[ast.expr] = list(site.node.args)
         if named is None and len(given) > 1:

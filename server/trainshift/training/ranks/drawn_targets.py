@@ -17,14 +17,13 @@ from trainshift.python.syntax.chunk_syntax import argument, arguments, last_name
 from trainshift.training.execution.control_flow import ControlFlow
 from trainshift.training.loops.loops import Loops
 from trainshift.training.ranks.training_data import TrainingData
+from trainshift.training.uniformity.draws import BY_SHAPE
 from trainshift.training.uniformity.one_axis import ELEMENTWISE
 from trainshift.training.uniformity.uniformity import Uniformity
 from trainshift.training.uniformity.verdict import Cause
 
 _PAIRED = frozenset({"from_tensor_slices", "from_tensors"})
 _DRAWN = (CauseKind.DRAW, CauseKind.PERHAPS)
-# Functions that draw an array if they get any argument, and the place of its shape in others.
-_BY_SHAPE = frozenset({"rand", "randn", "random", "random_sample", "standard_normal"})
 _SIZE = 2
 
 
@@ -107,7 +106,7 @@ class DrawnTargets:
             return False
         if site.deferred or self._program.fact(ControlFlow).repeats(site.statement):
             return True
-        if self._program.script.called_name(site) in _BY_SHAPE:
+        if self._program.script.called_name(site) in BY_SHAPE:
             return bool(arguments(site.node))
         return (
             argument(site.node, _SIZE, "size") is not None or argument(site.node, None, "shape") is not None

@@ -31,6 +31,7 @@ from trainshift.python.syntax.chunk_syntax import (
     expression_path,
 )
 from trainshift.python.syntax.node_classes import LOOPS
+from trainshift.python.values.call_chains import calls_of
 from trainshift.python.values.made_objects import MadeObjects
 from trainshift.training.learning_rates.rate_cases import RateCases
 from trainshift.training.learning_rates.rate_settings import RateSettings
@@ -230,7 +231,9 @@ class Sinks:
     def _is_one_draw(self, scope: Scope) -> bool:
         """Return whether code draws one thing for all callers, not a batch of its own for each."""
         around = self._functions_around(scope)
-        return not any(function.yields or len(self._callers(function)) > 1 for function in around)
+        return not any(
+            function.yields or len(calls_of(self._names, self._script, function)) > 1 for function in around
+        )
 
     def is_of_batches(self, scope: Scope) -> bool:
         """Return whether code draws for the batches that a generator yields, separately on each rank."""
@@ -241,12 +244,10 @@ class Sinks:
         function = scope.function()
         return reachable(
             [function] if function is not None else [],
-            lambda each: filter(None, (site.scope.function() for site in self._callers(each))),
+            lambda each: filter(
+                None, (site.scope.function() for site in calls_of(self._names, self._script, each))
+            ),
         )
-
-    def _callers(self, function: Scope) -> list[Site]:
-        """Return the calls of a function; for a method of unknown objects, the calls by its name."""
-        return self._names.callers(function)[0] or list(self._script.sites_named(function.name))
 
     @cached_property
     def _tested(self) -> list[Occurrence]:

@@ -72,6 +72,8 @@ _DRAWS = frozenset(
         "normalvariate", "triangular",
     }
 )  # fmt: skip
+# Those of them that draw an array of a shape which is their first argument, or all of them.
+BY_SHAPE = frozenset({"rand", "randn", "random", "random_sample", "standard_normal"})
 _SHUFFLES = divergence.BY_STATE | {
     "permutation",
     "shuffle",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 
 from trainshift.core.program import Program
 from trainshift.python.names.occurrence import Occurrence
@@ -31,35 +32,39 @@ _RESHAPING = frozenset({"reshape"})
 _LISTED = frozenset({"array", "asarray", "constant", "convert_to_tensor"})
 # Functions that count, or numbers.
 _COUNTS = frozenset({"len", "int"})
-# An array behind more names and operations counts as one with a single axis, so that a doubt remains.
+# The number of names and operations that are followed; of an array behind more of them nothing is known.
 _DEEPEST = 8
 
 
-def has_one_axis(program: Program, at: Occurrence, depth: int = 0) -> bool:
-    """Return whether an array surely has one axis; of one that nothing tells of, False."""
+def has_one_axis(program: Program, at: Occurrence, *, unsure: bool, depth: int = 0) -> bool:
+    """Return whether an array surely has one axis; of one that nothing tells of, False.
+
+    `unsure` is the answer for an array behind more steps than are followed: the one that keeps a doubt.
+    """
     node, names = at.node, program.names
     if depth > _DEEPEST:
-        return True
+        return unsure
+
+    def has(each: Occurrence) -> bool:
+        return has_one_axis(program, each, unsure=unsure, depth=depth + 1)
+
     if isinstance(node, ast.Name | ast.Attribute):
         step = names.steps_back(at)
-        return (
-            step is not None
-            and bool(step.sources)
-            and all(has_one_axis(program, each, depth + 1) for each in step.sources)
-        )
+        return step is not None and bool(step.sources) and all(map(has, step.sources))
     if isinstance(node, ast.Subscript):
         if isinstance(node.slice, ast.Constant):
             return isinstance(node.value, ast.Call) and last_name(node.value.func) in _FINDING
-        return not isinstance(node.slice, ast.Tuple) and has_one_axis(program, at.part(node.value), depth + 1)
+        return not isinstance(node.slice, ast.Tuple) and has(at.part(node.value))
     if isinstance(node, ast.Compare):
-        return has_one_axis(program, at.part(node.left), depth + 1)
+        return has(at.part(node.left))
     if isinstance(node, ast.BinOp):
-        sides = (node.left, node.right)
-        return any(has_one_axis(program, at.part(each), depth + 1) for each in sides)
-    return isinstance(node, ast.Call) and _gives_one_axis(program, node, at, depth)
+        return has(at.part(node.left)) or has(at.part(node.right))
+    return isinstance(node, ast.Call) and _gives_one_axis(program, node, at, has)
 
 
-def _gives_one_axis(program: Program, node: ast.Call, at: Occurrence, depth: int) -> bool:
+def _gives_one_axis(
+    program: Program, node: ast.Call, at: Occurrence, has: Callable[[Occurrence], bool]
+) -> bool:
     called = program.names.full_names(node.func, at.scope, at.statement)
     given = arguments(node)
     if not called:
@@ -78,7 +83,7 @@ def _gives_one_axis(program: Program, node: ast.Call, at: Occurrence, depth: int
     if not names <= ELEMENTWISE - _RESHAPING:
         return False
     rows = [each for each in given if not _is_number(each)]
-    return bool(rows) and all(has_one_axis(program, at.part(each), depth + 1) for each in rows)
+    return bool(rows) and all(has(at.part(each)) for each in rows)
 
 
 def _is_count(program: Program, at: Occurrence) -> bool:

@@ -78,7 +78,7 @@ class Shapes:
         step = self._names.steps_back(shape)
         behind = (shape, *(step.sources if step is not None else ()))
         measured = (self.measured(each) for each in behind)
-        return any(each is not None and has_one_axis(self._program, each) for each in measured)
+        return any(each is not None and has_one_axis(self._program, each, unsure=True) for each in measured)
 
     def _is_axis(self, binding: Binding) -> bool:
         """Return whether a name gets an axis other than the rows: ``rows, width = x.shape``."""

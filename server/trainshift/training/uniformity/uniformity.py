@@ -176,16 +176,16 @@ class Uniformity:
         return (each for each, _ in reachable([(at, Of.VALUE)], self._steps, _key))
 
     def computed_from(
-        self, at: Occurrence, stops: Callable[[Occurrence], bool] | None = None
+        self, *values: Occurrence, stops: Callable[[Occurrence], bool] | None = None
     ) -> Iterator[Occurrence]:
-        """Yield the expressions whose values decide a value, and not only its length; nothing behind those
-        at which it `stops`.
+        """Yield the expressions whose values decide some values, and not only their lengths, each once;
+        nothing behind those at which it `stops`.
         """
 
         def behind(reached: Reached) -> Iterable[Reached]:
             return () if stops is not None and stops(reached[0]) else self._steps(reached)
 
-        found = reachable([(at, Of.VALUE)], behind, _key)
+        found = reachable([(each, Of.VALUE) for each in values], behind, _key)
         return (each for each, of in found if of is Of.VALUE)
 
     def _behind_unless(
