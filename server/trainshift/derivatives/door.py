@@ -292,10 +292,8 @@ def _attributes(build: Analysis, names: Sequence[str]) -> list[str]:
     """The attributes that the functions read of objects, or of these names, and do not call."""
     found = set[str]()
     for function in build.every():
-        nodes = list(terms.own_nodes(function.body))
-        called = {id(each.func) for each in nodes if isinstance(each, ast.Call)}
-        for each in nodes:
-            if isinstance(each, ast.Attribute) and id(each) not in called:
+        for each in terms.uncalled(function.body):
+            if isinstance(each, ast.Attribute):
                 if function.dotted(each) is None or root_of(each) in names:
                     found.add(each.attr)
     return sorted(found)

@@ -261,10 +261,8 @@ def _imported(functions: Iterable[Function]) -> set[str]:
     """The imported names that some functions read and do not call."""
     found = set[str]()
     for function in functions:
-        nodes = list(terms.own_nodes(function.body))
-        called = {id(each.func) for each in nodes if isinstance(each, ast.Call)}
-        for each in nodes:
-            if isinstance(each, ast.Name) and id(each) not in called and function.owner(each.id) is None:
+        for each in terms.uncalled(function.body):
+            if isinstance(each, ast.Name) and function.owner(each.id) is None:
                 if not (function.dotted(each) or ".").startswith((".", "builtins.")):
                     found.add(each.id)
     return found

@@ -127,6 +127,13 @@ def own_nodes(statements: Iterable[ast.AST]) -> Iterator[ast.AST]:
             waiting.extend(children(node))
 
 
+def uncalled(statements: Iterable[ast.AST]) -> Iterator[ast.AST]:
+    """The `own_nodes` of some code, without the functions of its calls."""
+    nodes = list(own_nodes(statements))
+    called = {id(each.func) for each in nodes if isinstance(each, ast.Call)}
+    return (each for each in nodes if id(each) not in called)
+
+
 class _Inside(dict[type[ast.AST], tuple[str, ...]]):
     """The fields with `children` in a class of nodes."""
 
