@@ -55,7 +55,7 @@ def run(request: Request, reporter: Reporter) -> int:
                 else:
                     reporter.file(report, diffs)
                 progress.advance()
-                sources.release()
+                sources.parsed.release()
     except KeyboardInterrupt:
         reporter.finish(interrupted=True)
         return INTERRUPTED

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import NamedTuple, TypeAlias, TypeVar, cast
 
 from trainshift.engine.evidence import TEXT, Noted, Observation, digest, digest_of_names
+from trainshift.python.garbage import tidy
 from trainshift.python.names.script import Script
 from trainshift.python.names.workspace import MOST_FILES, Workspace
 from trainshift.python.source.source import BOM, Source
@@ -67,7 +68,7 @@ class ParsedFiles:
         self._used: dict[tuple[str, str], bool] = {}
         self._parsed: OrderedDict[str, Code | None] = OrderedDict()
         self._kept = 0
-        self._dropped: list[Code] | None = None
+        self._dropped: list[Code] = []
         self._failures: dict[str, ParseFailure] = {}
         self._edited: dict[str, ChunkCache] = {}
         self._noted: Noted | None = None
@@ -84,7 +85,7 @@ class ParsedFiles:
 
         Files that are dropped wait for `release`.
         """
-        self._answers, self._dropped = {}, []
+        self._answers = {}
 
     @property
     def are_steady(self) -> bool:
@@ -173,7 +174,7 @@ class ParsedFiles:
             oldest = next(iter(self._parsed))
             dropped = self._drop(oldest)
             # What an edit keeps of a file is part of its next reading.
-            if self._dropped is not None and dropped is not None and oldest not in self._edited:
+            if dropped is not None and self.are_steady and oldest not in self._edited:
                 self._dropped.append(dropped)
 
     def _drop(self, path: str) -> Code | None:
@@ -184,11 +185,13 @@ class ParsedFiles:
     def release(self) -> None:
         """Free at once the files dropped since the last call, which must not be used any more.
 
-        The facts of a file refer to each other: to find them, Python's collector examines all others.
+        The facts of a file refer to each other: to find them, Python's collector examines all others. It
+        still looks for other garbage, after many allocations.
         """
         while self._dropped:
             for facts in self._dropped.pop().facts:
                 facts.dissolve()
+        tidy()
 
     @contextmanager
     def noting(self) -> Iterator[Noted]:

@@ -41,7 +41,7 @@ from trainshift.host.files import FileProblem, shown_path
 from trainshift.host.kept_verdicts import Kept, Learning, asked_under
 from trainshift.host.walk import STANDARD_INPUT, Input, collect
 from trainshift.host.writing import write_in_place
-from trainshift.python.garbage import tidy, uncollected
+from trainshift.python.garbage import uncollected
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ProcessPoolExecutor
@@ -315,7 +315,7 @@ def _look_ahead(job: Job) -> Hashable | None:
     question = None
     with suppress(Exception):
         question = checking.forecast_ahead(path, job.settings, _shared_files(), demanded)
-    _tidy()
+    _shared_files().release()
     return question
 
 
@@ -343,14 +343,8 @@ def check_file(job: Job) -> FileCheck:
     """Check one input and time it; never raises, whatever the input is."""
     start = time.process_time()
     result = _check_file(job)
-    _tidy()
-    return dataclasses.replace(result, seconds=time.process_time() - start)
-
-
-def _tidy() -> None:
-    """Free what the last file needed and no other one does."""
     _shared_files().release()
-    tidy()
+    return dataclasses.replace(result, seconds=time.process_time() - start)
 
 
 def _check_file(job: Job) -> FileCheck:

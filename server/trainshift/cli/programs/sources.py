@@ -13,7 +13,6 @@ from trainshift.engine.workspace import ParsedFiles
 from trainshift.host import files
 from trainshift.host.disk import absolute, files_on_disk
 from trainshift.host.files import FileProblem, SourceFile, shown_path
-from trainshift.python.garbage import tidy
 
 
 class Sources:
@@ -35,11 +34,6 @@ class Sources:
         self.parsed: ParsedFiles = files_on_disk(self._text_of)
         self.parsed.stay()
         self.claims = KeptClaims(self.parsed, choices_of)
-
-    def release(self) -> None:
-        """Free what the last program needed and no other one does."""
-        self.parsed.release()
-        tidy()
 
     def _text_of(self, path: str) -> str | None:
         self._on_read(shown_path(path))

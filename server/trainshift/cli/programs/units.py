@@ -37,7 +37,7 @@ def units(inputs: Sequence[Input], sources: Sources) -> list[Unit]:
     A named file means the programs that contain it.  A file of a walked directory means itself if it starts a
     program; otherwise a program that contains it must start in the directory.
     """
-    programs = Programs(sources.parsed, sources.release)
+    programs = Programs(sources.parsed, sources.parsed.release)
     scripts = {item: home(item.path) for item in inputs if is_script(item)}
     items = {path: item for item, path in scripts.items()}
     found: dict[str, Unit] = {}
