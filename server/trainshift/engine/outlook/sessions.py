@@ -43,11 +43,11 @@ _PASSING = frozenset({"group", "tuple", "cond", "while_loop", "case", "identity"
 _GIVEN = frozenset(
     {"placeholder", "placeholder_with_default", "constant", "zeros", "ones", "convert_to_tensor"}
 )
-# Calls that give variables, or some of them.
+# Calls that return variables, or some of them.
 _VARIABLES = frozenset(
     {"Variable", "filter", "get_variable", "global_variables", "list", "trainable_variables"}
 )
-# Calls that give no value of what they are given: fed values, and shapes.
+# Calls whose results do not depend on the values of their arguments: fed values, and shapes.
 _OF_FEEDS = ("placeholder", "get_shape", "as_list", "shape")
 # The packages of `tf.contrib` in which nothing trains by itself.
 _LAYERS = frozenset(

@@ -383,7 +383,7 @@ class Resolver:
         return ANYTHING
 
     def _added(self, module: Library, name: str) -> Values:
-        """The values of what the script adds to a module of TensorFlow or Keras."""
+        """The values of an attribute that the script adds to a module of TensorFlow or Keras."""
         added = (
             each.binding
             for each in self._script.attribute_bindings(name)

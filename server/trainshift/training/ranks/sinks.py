@@ -148,9 +148,9 @@ class Sinks:
         targets = (Divergence(Sink.TARGETS, *each) for each in drawn)
         for each in (*self._of_splits(), *tasks, *targets):
             found.setdefault((each.sink, each.cause.at.node, None), each)
-        told = {each.cause.at.node for each in found.values()}
+        reported = {each.cause.at.node for each in found.values()}
         for at, cause in self._program.fact(DrawnConstants).all if not tasks else ():
-            if cause.at.node not in told:
+            if cause.at.node not in reported:
                 found.setdefault((Sink.FUNCTION, cause.at.node, None), Divergence(Sink.FUNCTION, at, cause))
         return list(found.values())
 
