@@ -101,7 +101,7 @@ class Lookup:
 
     @cached_property
     def own_members(self) -> frozenset[str]:
-        """The dotted names of the attributes that the script adds to TensorFlow or Keras: ``tf.model = net``."""
+        """The dotted names that the script adds to TensorFlow's or Keras' modules: ``tf.model = net``."""
         added: set[str] = set()
         for attribute, given in self._script.code.attributes.items():
             for name in filter(None, (dotted(each.base) for each in given)):
