@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from trainshift.core.libraries import Libraries, argument_stated, full_name
@@ -75,38 +75,35 @@ class ReadBack:
         return [each for each in reads if not self._is_waited_for(each)]
 
     def _at_once(self, reads: list[Read]) -> list[Read]:
-        """The reads, each of which waits at an anchor before its own if nothing is written in between."""
-        kept: list[Read] = []
-        for read in reads:
-            found = (each.anchor for each in kept if self._is_nothing_written(each.anchor, read))
-            kept.append(read._replace(anchor=next(found, read.anchor)))
-        return kept
-
-    def _is_nothing_written(self, anchor: Statement, read: Read) -> bool:
-        """Return whether a read follows an anchor in its block, and nothing that it reads is written in
-        between.
-        """
-        block, start = self._script.siblings(read.anchor)
-        before = block[:start]
-        if anchor not in before:
-            return False
-        return self._writes_nothing(before[before.index(anchor) :], read)
+        """The reads, each of which waits at an anchor above its own if nothing is written in between."""
+        waits: set[Statement] = set()
+        found: dict[Read, Read] = {}
+        for read in sorted(reads, key=lambda each: self._start(each.anchor)):
+            above = self._last_above(read, waits.__contains__)
+            found[read] = read if above is None else read._replace(anchor=above)
+            waits.add(found[read].anchor)
+        return [found[each] for each in reads]
 
     def _is_waited_for(self, read: Read) -> bool:
-        """Return whether a statement at which all ranks wait stands before a read, in its block or in one
-        around it, and nothing that it reads is written in between.
+        """Return whether a statement at which all ranks wait stands before a read, and nothing that it reads
+        is written in between.
         """
-        if self._waits(read.anchor):
-            return True
         is_broadcast = self._program.fact(Horovod).is_statement
+        above = self._last_above(read, lambda each: is_broadcast(each, "broadcast"))
+        return self._waits(read.anchor) or above is not None
+
+    def _last_above(self, read: Read, is_wait: Callable[[Statement], bool]) -> Statement | None:
+        """The last statement for which a test holds above a read, in its block or in one around it, unless
+        something that it reads is written in between.
+        """
         for around in read.anchor.path():
             block, start = self._script.siblings(around)
             within = [] if around is read.anchor else [around]
-            found = (at for at in reversed(range(start)) if is_broadcast(block[at], "broadcast"))
-            last = next(found, None)
+            last = next((at for at in reversed(range(start)) if is_wait(block[at])), None)
             if last is not None:
-                return self._writes_nothing([*block[last + 1 : start], *within], read)
-        return False
+                is_still = self._writes_nothing([*block[last:start], *within], read)
+                return block[last] if is_still else None
+        return None
 
     def _writes_nothing(self, statements: list[Statement], read: Read) -> bool:
         """Return whether nothing that a read reads is written in some statements, and nothing trained."""
